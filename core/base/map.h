@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hash map from a non-zero 64-bit number to a pointer. Not thread-safe.
+#ifndef POD_BASE_MAP_H
+#define POD_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pod_map_slot {
+    uint64_t key; // 0: empty
+    void *value;
+};
+
+// Zero-initialise it. Open addressing, at most 3/4 full.
+struct pod_map {
+    struct pod_map_slot *slots;
+    size_t capacity;
+    size_t count;
+};
+
+void pod_map_fini(struct pod_map *map);
+// Inserts or replaces; false when there is no memory (map unchanged).
+bool pod_map_put(struct pod_map *map, uint64_t key, void *value);
+// The value, or NULL.
+void *pod_map_get(const struct pod_map *map, uint64_t key);
+// Removes and returns the value, or NULL.
+void *pod_map_remove(struct pod_map *map, uint64_t key);
+// Walks all entries: start with *cursor = 0; false at the end. The map must
+// not change during the walk.
+bool pod_map_next(const struct pod_map *map, size_t *cursor, uint64_t *out_key,
+                  void **out_value);
+
+#endif

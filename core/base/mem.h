@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory from the heap, with a switch that makes allocations fail in tests.
+//
+// All of core allocates through these. They return NULL when there is no
+// memory (never abort), so that a caller can refuse the request at hand.
+#ifndef POD_BASE_MEM_H
+#define POD_BASE_MEM_H
+
+#include <stddef.h>
+
+// As malloc, but a request of 0 bytes gives a pointer too.
+void *pod_malloc(size_t bytes) __attribute__((malloc, warn_unused_result));
+// `count` zeroed elements; NULL also when count * bytes overflows.
+void *pod_calloc(size_t count, size_t bytes)
+    __attribute__((malloc, warn_unused_result));
+// As realloc for `count` elements of `bytes`; on failure the old block stays.
+void *pod_realloc(void *block, size_t count, size_t bytes)
+    __attribute__((warn_unused_result));
+// A copy of `length` bytes with a NUL after them.
+char *pod_strndup(const char *text, size_t length)
+    __attribute__((malloc, warn_unused_result));
+char *pod_strdup(const char *text) __attribute__((malloc, warn_unused_result));
+// NULL is allowed.
+void pod_free(void *block);
+
+// Tests: let `successes` more allocations of the whole process succeed, then
+// fail `failures` of them. (-1, 0) turns it off, the state at start.
+void pod_mem_fail_after(long successes, long failures);
+// Tests: how many blocks are allocated now.
+long pod_mem_live(void);
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver interface: one host of the pod, as a table of functions.
+//
+// All calls are asynchronous and return at once, whatever the state of the
+// host. Every call takes the number of its operation and one completion, which
+// is called exactly once, from a thread of the driver, never inline and never
+// with a lock of the driver held. The order of calls of one thread is kept by
+// the host for what must not be swapped: a call sees the effects of calls on
+// the same handles whose completion has been given, or that it names in
+// `waits`. All else may run in any order.
+//
+// Handles are operation numbers: the buffer, program or load that operation 17
+// made is handle 17 on every host that has it. Cores are the host's own
+// numbers, 0..n-1. Transfers carry dense row-major bytes.
+//
+// Three drivers implement this: in-process (inproc.h), fault (fault.h, wraps
+// another), and gRPC (proto/).
+#ifndef POD_DRIVER_DRIVER_H
+#define POD_DRIVER_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/blob.h"
+#include "core/base/err.h"
+#include "core/device/device.h"
+#include "core/hlo/shape.h"
+
+struct pod_driver;
+
+// What a call brought. Everything in it is borrowed for the callback.
+struct pod_driver_result {
+    struct pod_err err; // code POD_OK: it succeeded
+    bool lost;          // the host went away: the outcome cannot be known
+    bool from_worker;   // the text of err came from another program
+    struct pod_blob *data;                 // read
+    const struct pod_program_shape *shape; // compile
+};
+
+struct pod_driver_call {
+    uint64_t op; // 1..2^44-1; used once in the life of a host's incarnation
+    // Earlier operations of this host, not known to be done, that must have
+    // succeeded first; if one fails this one fails without effect. Only used
+    // with drivers that have the feature POD_DRIVER_WAITS. Borrowed during the
+    // call.
+    const uint64_t *waits;
+    size_t wait_count;
+    int priority; // orders what is queued on one core, higher first
+    // The host has begun it; at most once, before done. May be NULL.
+    void (*started)(void *arg);
+    void (*done)(void *arg, const struct pod_driver_result *result);
+    void *arg;
+};
+
+// Bits of struct pod_driver_info.features.
+enum {
+    POD_DRIVER_WAITS = 1,        // keeps `waits` itself
+    POD_DRIVER_CANCEL = 2,       // cancel may stop a running operation
+    POD_DRIVER_FREE_PROGRAM = 4, // compiled programs can be freed
+    POD_DRIVER_PEER_COPY = 8,    // can fetch from another host
+};
+
+struct pod_driver_core {
+    uint32_t worker_core; // the host's number of it
+    uint32_t chip;        // index in chips
+    uint64_t memory_bytes;
+};
+
+struct pod_driver_chip {
+    int32_t x, y, z;
+    int32_t host_id; // the worker's own idea of which host owns it
+};
+
+// What a host says about itself when it is opened. Borrowed for the callback.
+struct pod_driver_info {
+    const char *platform;
+    const char *version;
+    unsigned accepts; // bit 1 << enum pod_program_format
+    unsigned features;
+    int32_t host_id; // the worker's own number; need not be ours
+    int32_t host_count;
+    // Cores of this host alone, by rising worker_core; the chips they are on.
+    const struct pod_driver_core *cores;
+    size_t core_count;
+    const struct pod_driver_chip *chips;
+    size_t chip_count;
+};
+
+// Who hears of the host's life. Called from a thread of the driver, never
+// inline, never with a lock of the driver held, one call at a time.
+struct pod_driver_observer {
+    // The host is open (again). After a loss this is a new incarnation: none
+    // of its old handles exist.
+    void (*ready)(void *arg, const struct pod_driver_info *info);
+    // It could not be opened, or went away; the driver goes on trying. Comes
+    // before the open calls are completed with result.lost.
+    void (*lost)(void *arg, const struct pod_err *err);
+    // A sign of life came (at most a few times a second).
+    void (*heartbeat)(void *arg);
+    void *arg;
+};
+
+// One replica of an execution on this host.
+struct pod_driver_launch {
+    uint64_t load;
+    const uint64_t *inputs;
+    size_t input_count;
+    const uint64_t *outputs;
+    size_t output_count;
+    uint32_t replica;
+};
+
+struct pod_driver_execute {
+    // The replicas that run on this host, each on the core of its load.
+    const struct pod_driver_launch *launches;
+    size_t launch_count;
+    // The whole gang: its replicas, and for each the host index of its core
+    // (as given to the drivers' makers) and the pod's core id.
+    uint32_t replica_count;
+    const uint32_t *replica_hosts;
+    const uint32_t *replica_cores;
+};
+
+struct pod_driver_ops {
+    // Starts to open the host and keeps it open until close.
+    void (*open)(struct pod_driver *driver,
+                 const struct pod_driver_observer *observer);
+    // Ends it: open calls are completed (CANCELLED), then the observer is not
+    // called any more, then this returns. Blocks.
+    void (*close)(struct pod_driver *driver);
+    // After close. NULL is allowed.
+    void (*free)(struct pod_driver *driver);
+    // Drops every handle and ends every open call CANCELLED, then completes.
+    void (*reset)(struct pod_driver *driver,
+                  const struct pod_driver_call *call);
+    // Gives up the present connection, if any, and opens anew.
+    void (*reconnect)(struct pod_driver *driver);
+
+    // `shape` (an array) or NULL for `bytes` raw. Reads as zeros.
+    void (*allocate)(struct pod_driver *driver,
+                     const struct pod_driver_call *call, uint32_t core,
+                     const struct pod_shape *shape, uint64_t bytes);
+    void (*allocate_tuple)(struct pod_driver *driver,
+                           const struct pod_driver_call *call, uint32_t core,
+                           const uint64_t *children, size_t child_count);
+    void (*deallocate)(struct pod_driver *driver,
+                       const struct pod_driver_call *call, uint64_t buffer);
+
+    // `count` bytes of `data` from `data_offset` on, to `offset` of the
+    // buffer. The driver takes a reference of `data` for as long as it needs.
+    void (*write)(struct pod_driver *driver, const struct pod_driver_call *call,
+                  uint64_t buffer, uint64_t offset, struct pod_blob *data,
+                  size_t data_offset, size_t count);
+    // The result has `data` of `count` bytes.
+    void (*read)(struct pod_driver *driver, const struct pod_driver_call *call,
+                 uint64_t buffer, uint64_t offset, size_t count);
+    // Both buffers are of this host and of one size.
+    void (*copy)(struct pod_driver *driver, const struct pod_driver_call *call,
+                 uint64_t from, uint64_t to);
+
+    // The result has `shape`.
+    void (*compile)(struct pod_driver *driver,
+                    const struct pod_driver_call *call,
+                    enum pod_program_format format, struct pod_blob *program,
+                    uint32_t replicas);
+    void (*free_program)(struct pod_driver *driver,
+                         const struct pod_driver_call *call, uint64_t program);
+    void (*load)(struct pod_driver *driver, const struct pod_driver_call *call,
+                 uint32_t core, uint64_t program);
+    void (*unload)(struct pod_driver *driver,
+                   const struct pod_driver_call *call, uint64_t load);
+    // Part of a gang: begins on all its cores of this host together, and is
+    // done when all of them are. If one fails the gang is aborted on all hosts.
+    void (*execute)(struct pod_driver *driver,
+                    const struct pod_driver_call *call,
+                    const struct pod_driver_execute *execute);
+
+    // Asks for the end of an open operation. If it had not begun, or could be
+    // stopped, its own completion comes with CANCELLED; else it ends as it
+    // would have. Unknown and finished numbers are ignored.
+    void (*cancel)(struct pod_driver *driver, uint64_t op);
+};
+
+// The first member of each driver's own struct.
+struct pod_driver {
+    const struct pod_driver_ops *ops;
+};
+
+#endif

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dependency scheduler: a pure step function.
+//
+// Events go in (submitted, started, done, ended, cancelled, time passed),
+// effects come out (launch this, it is now in that state, interrupt it, forget
+// it). It does no I/O, takes no lock, reads no clock, and allocates only pool
+// chunks of a fixed size, so the same events always give the same effects.
+// One thread at a time may use a scheduler; the pod engine calls it under its
+// lock.
+//
+// A node counts its unmet dependencies and keeps the list of its dependents,
+// so a completion costs its out-degree, whatever else is in flight.
+//
+//   WAITING --all dependencies met--> READY --launched, started--> RUNNING
+//      |                                |                             |
+//      +---------------- ends (any terminal state) -------------------+
+//
+// "Launched" is apart from these states: a node is launched when the LAUNCH
+// effect was given. That happens when nothing holds it back (its dependencies
+// are met, or are sent-ahead dependencies that are launched themselves) and
+// each of its lanes has room.
+//
+// "Ended" and "settled" differ. A launched node may end early for its
+// observers (deadline, cancel, reset) while the worker still has it. It is
+// settled when the worker has answered (DONE), and a node that was never
+// launched settles when it ends. Failure passes on when a node ends; edges
+// that only order, and dependents that run in spite of failure, are released
+// when it settles, for only then has the worker let go of its buffers.
+#ifndef POD_SCHED_SCHED_H
+#define POD_SCHED_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+
+// The first three are open, the rest terminal.
+enum pod_sched_state {
+    POD_SCHED_WAITING,
+    POD_SCHED_READY,
+    POD_SCHED_RUNNING,
+    POD_SCHED_SUCCEEDED,
+    POD_SCHED_FAILED,
+    POD_SCHED_CANCELLED,
+    POD_SCHED_SKIPPED,
+    POD_SCHED_LOST,
+};
+
+struct pod_sched;
+struct pod_sched_node;
+
+// One edge to a node that is not settled yet.
+struct pod_sched_dep {
+    struct pod_sched_node *node;
+    // true: when `node` ends in anything but SUCCEEDED the dependent is
+    // SKIPPED (or runs, if it said run_on_failure). false: the edge only
+    // orders; the dependent waits until `node` settles, however it ends.
+    bool carries;
+    // The dependent may be launched as soon as `node` is launched, because the
+    // worker of both keeps this order itself.
+    bool ahead;
+};
+
+enum pod_sched_event_kind {
+    POD_SCHED_SUBMIT,
+    POD_SCHED_STARTED, // the worker has begun a launched node
+    POD_SCHED_DONE,    // the worker has answered: ends and settles the node
+    POD_SCHED_END,     // ended from outside; settles too if never launched
+    POD_SCHED_CANCEL,
+    POD_SCHED_ADVANCE, // time has passed
+};
+
+struct pod_sched_event {
+    enum pod_sched_event_kind kind;
+    int64_t now_ns; // monotonic; never decreases from event to event
+    // All but SUBMIT and ADVANCE: which node. It must not be released yet.
+    struct pod_sched_node *node;
+
+    // DONE and END: the terminal state. DONE of a node that has already ended
+    // only settles it.
+    enum pod_sched_state state;
+
+    // CANCEL: dependents end CANCELLED instead of SKIPPED.
+    bool cascade;
+
+    // SUBMIT:
+    void *user; // given back with each effect
+    const struct pod_sched_dep *deps;
+    size_t dep_count;
+    // A dependency that carries has ended badly before: the node is SKIPPED at
+    // once (unless run_on_failure) and `doomed_by` is reported as its cause.
+    bool doomed;
+    void *doomed_by; // that dependency's user pointer
+    bool run_on_failure;
+    int8_t priority; // -10..10, higher goes first among nodes of a lane
+    int64_t deadline_ns; // absolute, or POD_NEVER
+    const uint32_t *lanes; // places needed to launch: none, one, or a gang's
+    size_t lane_count;     // distinct lanes
+};
+
+// Bits of struct pod_sched_effect.what.
+enum {
+    POD_SCHED_LAUNCH = 1,    // send it to its host
+    POD_SCHED_CHANGED = 2,   // its state is now effect.state
+    POD_SCHED_INTERRUPT = 4, // it is launched: ask the worker to stop it
+    POD_SCHED_RELEASED = 8,  // settled, no edge left: the node is gone
+};
+
+struct pod_sched_effect {
+    void *user;
+    struct pod_sched_node *node; // dangling if RELEASED
+    unsigned what;
+    enum pod_sched_state state;
+    // CHANGED to SKIPPED, or to CANCELLED by a cascade: the user pointer of
+    // the dependency that brought it, else NULL.
+    void *cause;
+    bool deadline; // CHANGED to FAILED because the deadline passed
+};
+
+// A scheduler without nodes or lanes; NULL when there is no memory.
+struct pod_sched *pod_sched_new(void);
+// Frees all nodes too, whatever their state. NULL is allowed.
+void pod_sched_free(struct pod_sched *sched);
+
+// A new lane: a queue in which at most `window` (>= 1) nodes are launched and
+// not settled at a time. Lanes number from 0. UINT32_MAX: no memory.
+uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window);
+
+// Makes one step. Effects collect until they are taken with
+// pod_sched_next_effect; take them all before the next step (asserted).
+// SUBMIT gives the node in *out_node (else out_node may be NULL). The only
+// failure is OUT_OF_MEMORY of a SUBMIT, which changes nothing.
+//
+// In a lane, nodes launch by priority, then in the order submitted. A gang
+// launches when it is first in all of its lanes and all have room; what is
+// behind it in those lanes waits, so that gangs that share lanes launch in one
+// order and none starves.
+//
+// CANCEL of a node that is not launched ends it CANCELLED at once. Of a
+// launched one it gives INTERRUPT, once; the node ends by its DONE. In both
+// cases the dependents over carrying edges that exist now end at once
+// (SKIPPED, or CANCELLED with cascade), and theirs in turn, but for those with
+// run_on_failure; a dependent that was launched ahead gets INTERRUPT too.
+// CANCEL of an ended node does nothing.
+//
+// A deadline that passes ends an open node FAILED with `deadline`, and gives
+// INTERRUPT if it was launched.
+enum pod_code pod_sched_step(struct pod_sched *sched,
+                             const struct pod_sched_event *event,
+                             struct pod_sched_node **out_node,
+                             struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// Takes the next effect, in the order in which things happened; false: none.
+// One node gives at most one effect a step (its bits merged), except that a
+// node never shows CHANGED twice. A cause comes before what it brought.
+bool pod_sched_next_effect(struct pod_sched *sched,
+                           struct pod_sched_effect *out_effect);
+
+// The earliest deadline of an open node, or POD_NEVER: when to ADVANCE.
+int64_t pod_sched_next_deadline(const struct pod_sched *sched);
+
+enum pod_sched_state pod_sched_node_state(const struct pod_sched_node *node);
+bool pod_sched_node_launched(const struct pod_sched_node *node);
+bool pod_sched_node_settled(const struct pod_sched_node *node);
+// Whether it stands in the queue of a lane (ready but not launched).
+bool pod_sched_node_queued(const struct pod_sched_node *node);
+// Dependencies that still hold it back.
+uint32_t pod_sched_node_unmet(const struct pod_sched_node *node);
+
+// Walks the dependents (edges that still stand) of a node, newest first:
+// start with *cursor = NULL; false at the end. No step may come in between.
+bool pod_sched_next_dependent(const struct pod_sched_node *node,
+                              const void **cursor, void **out_user,
+                              bool *out_carries);
+
+// Nodes queued or launched in a lane.
+uint32_t pod_sched_lane_depth(const struct pod_sched *sched, uint32_t lane);
+
+static inline bool pod_sched_terminal(enum pod_sched_state state)
+{
+    return state >= POD_SCHED_SUCCEEDED;
+}
+
+// "WAITING".
+const char *pod_sched_state_name(enum pod_sched_state state);
+
+#endif
