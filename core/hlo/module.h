@@ -49,7 +49,7 @@ struct pod_hlo_comp {
     const uint32_t *params; // position of parameter i
 };
 
-struct hlo_arena;
+struct pod_hlo_arena;
 
 struct pod_hlo_module {
     const Xla__HloModuleProto *proto; // host_program_shape is always there
@@ -62,7 +62,7 @@ struct pod_hlo_module {
     // What the text's header says, or 0; a message cannot say it.
     int64_t replica_count;
     int64_t num_partitions;
-    struct hlo_arena *arena; // owns all but `shape`
+    struct pod_hlo_arena *arena; // owns all but `shape`
 };
 
 // NULL is allowed.
