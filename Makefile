@@ -1,62 +1,213 @@
 # SPDX-License-Identifier: Apache-2.0
 # podd: build, run, test. `make help` lists the targets.
 #
-# One file, not recursive. BUILD picks a flavour; objects go to build/$(BUILD),
-# and the release flavour also leaves build/podd and build/podworker.
+# One file, not recursive. BUILD picks a flavour (release debug asan tsan cov);
+# its objects go to $(BUILD_DIR)/$(BUILD). The release flavour also leaves its
+# programs at build/podd and build/podworker.
 
 BUILD ?= release
-B := build/$(BUILD)
-GEN := build/gen
+BUILD_DIR ?= build
+B := $(BUILD_DIR)/$(BUILD)
+GEN := $(BUILD_DIR)/gen
 
-CC ?= gcc
-CPPFLAGS_ALL := -I. -I$(GEN) -D_GNU_SOURCE -DPOD_VERSION='"$(shell cat VERSION)"'
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+SHELL := /bin/bash
+
+# -------------------------------------------------------------------- flags
+CC := gcc
+CPPFLAGS_ALL = -I. -I$(GEN) -D_GNU_SOURCE \
+  -DPOD_VERSION='"$(shell cat VERSION)"' $(CPPFLAGS)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
   -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wundef -Wvla -Walloca \
   -Wcast-qual -Wcast-align=strict -Wnull-dereference -Wdouble-promotion \
   -Wlogical-op -Wduplicated-cond -Wduplicated-branches \
   -Wimplicit-fallthrough=5 -Wswitch-enum -Wwrite-strings -Wpointer-arith \
   -Wredundant-decls
+WERROR := -Werror
 HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection
-CFLAGS_release := -O2 -g $(HARDEN) -D_FORTIFY_SOURCE=2
-CFLAGS_debug := -O0 -g3 -DPOD_CHECK_LOCKS
-CFLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
-  -fno-sanitize-recover=all -DPOD_CHECK_LOCKS
-CFLAGS_tsan := -O1 -g -fsanitize=thread -DPOD_CHECK_LOCKS
-CFLAGS_cov := -O0 -g --coverage
-ifeq ($(origin CFLAGS_$(BUILD)),undefined)
+FLAVOUR_release := -O2 -g -fPIE $(HARDEN) -D_FORTIFY_SOURCE=2
+FLAVOUR_debug := -O0 -g3 -DPOD_CHECK_LOCKS
+FLAVOUR_asan := -O1 -g -fno-omit-frame-pointer -DPOD_CHECK_LOCKS \
+  -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAVOUR_tsan := -O1 -g -fsanitize=thread -DPOD_CHECK_LOCKS
+FLAVOUR_cov := -O0 -g --coverage
+ifeq ($(origin FLAVOUR_$(BUILD)),undefined)
 $(error BUILD=$(BUILD): there are release debug asan tsan cov)
 endif
-CFLAGS_ALL := -std=c17 -pthread $(CFLAGS_$(BUILD)) $(CFLAGS)
-WERROR ?= -Werror
-LDFLAGS_release := -Wl,-z,relro,-z,now -pie
-LDFLAGS_ALL := -pthread $(CFLAGS_$(BUILD)) $(LDFLAGS_$(BUILD)) -Wl,--as-needed \
-  $(LDFLAGS)
-ifeq ($(BUILD),release)
-CFLAGS_ALL += -fPIE
-endif
+CFLAGS_ALL = -std=c17 -pthread $(FLAVOUR_$(BUILD))
+LINK_release := -pie -Wl,-z,relro,-z,now
+LDFLAGS_ALL = -pthread $(FLAVOUR_$(BUILD)) $(LINK_$(BUILD)) -Wl,--as-needed
+COMPILE = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(WARN) $(WERROR) -MMD -MP \
+  $(CFLAGS) -c -o $@ $<
+# Generated code trips some of our warnings.
+COMPILE_GEN = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -MMD -MP $(CFLAGS) \
+  -c -o $@ $<
+Q := $(if $(V),,@)
 
 # ------------------------------------------------------------------ sources
-# Generated protobuf-c code: the messages of XLA and of the wire protocols.
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(GEN)/%.pb-c.c)
 GEN_H := $(GEN_C:.c=.h)
-
-CORE_C := $(wildcard core/base/*.c core/sched/*.c core/pod/*.c core/hlo/*.c \
-  core/driver/*.c core/device/*.c core/device/reference/*.c core/journal/*.c)
+CORE_C := $(wildcard core/*/*.c core/device/*/*.c)
 API_C := $(wildcard api/*.c)
-PROTO_C := $(wildcard proto/*.c)
+PROTO_C := $(wildcard proto/*.c proto/*/*.c)
+SERVER_C := $(filter-out server/podd.c server/podworker.c,$(wildcard server/*.c))
+PROGRAMS := $(patsubst server/%.c,%,$(wildcard server/podd.c server/podworker.c))
+TEST_C := $(wildcard tests/unit/test_*.c tests/sim/test_*.c \
+  tests/rest/test_*.c tests/wire/test_*.c tests/fault/test_*.c)
+TEST_LIB_C := $(wildcard tests/lib/*.c)
+BENCH_C := $(wildcard tests/bench/*.c)
+FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 
-obj = $(patsubst %.c,$(B)/obj/%.o,$(filter-out $(GEN)/%,$(1))) \
-  $(patsubst $(GEN)/%.c,$(B)/obj/gen/%.o,$(filter $(GEN)/%,$(1)))
-CORE_O := $(call obj,$(CORE_C) $(GEN_C))
-API_O := $(call obj,$(API_C))
-PROTO_O := $(call obj,$(PROTO_C))
+objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
+GEN_O := $(GEN_C:$(GEN)/%.c=$(B)/obj/gen/%.o)
+LIB_O := $(call objects,$(CORE_C) $(API_C) $(PROTO_C) $(SERVER_C)) $(GEN_O)
+LIB := $(B)/libpod.a
+TEST_LIB := $(B)/libtest.a
+LIBS := -lmicrohttpd -ljansson -lnettle -lgrpc -lgpr -lprotobuf-c -lsqlite3 \
+  -lopenblas -lm
+TEST_LIBS := -lcmocka -lcurl
+BINARIES := $(PROGRAMS:%=$(B)/%)
+ifeq ($(BUILD),release)
+BINARIES += $(PROGRAMS:%=$(BUILD_DIR)/%)
+endif
+TESTS := $(TEST_C:%.c=$(B)/%)
+BENCHES := $(BENCH_C:%.c=$(B)/%)
 
-CORE_LIBS := -lprotobuf-c -lopenblas -lm
-API_LIBS := -lmicrohttpd -ljansson
-PROTO_LIBS := -lgrpc -lgpr
+.PHONY: all tests benches
+all: $(BINARIES)
+tests: $(TESTS) $(B)/podd
+benches: $(BENCHES) $(B)/podd
 
-include $(wildcard tests/tests.mk)
+$(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto
+	@mkdir -p $(GEN)
+	$(Q)protoc --proto_path=proto --c_out=$(GEN) $<
 
-.DEFAULT_GOAL := all
-.PHONY: all
+$(B)/obj/gen/%.o: $(GEN)/%.c
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE_GEN)
+
+$(B)/obj/%.o: %.c $(MAKEFILE_LIST) | $(GEN_H)
+	@mkdir -p $(@D)
+	@echo "  CC $<"
+	$(Q)$(COMPILE)
+
+$(LIB): $(LIB_O)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(TEST_LIB): $(call objects,$(TEST_LIB_C))
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(PROGRAMS:%=$(B)/%): $(B)/%: $(B)/obj/server/%.o $(LIB)
+	@echo "  LD $@"
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(LDFLAGS)
+
+$(BUILD_DIR)/%: $(BUILD_DIR)/release/%
+	$(Q)cp -f $< $@.new && mv -f $@.new $@
+
+$(TESTS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(TEST_LIB) $(LIB)
+	@mkdir -p $(@D)
+	@echo "  LD $@"
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS) $(LIBS) $(LDFLAGS)
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+.SECONDARY:
+
+# ------------------------------------------------------------- what is needed
+RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libjansson-dev nettle-dev \
+  libgrpc-dev libprotobuf-c-dev protobuf-compiler protobuf-c-compiler \
+  libsqlite3-dev libopenblas-dev
+TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev curl \
+  python3 python3-numpy xz-utils clang libclang-rt-14-dev clang-format
+
+.PHONY: run-packages test-packages
+run-packages:
+	@tests/install-packages $(RUN_PACKAGES)
+test-packages:
+	@tests/install-packages $(TEST_PACKAGES)
+
+# -------------------------------------------------------------------- running
+# Everything after the packages is a make of its own, so that it sees what has
+# just been installed.
+.PHONY: run test check lint asan tsan fuzz-smoke bench
+ARGS ?= --dev
+run: run-packages
+	@$(MAKE) --no-print-directory all
+	@exec $(BUILD_DIR)/podd $(ARGS)
+
+test: test-packages
+	@$(MAKE) --no-print-directory check
+
+DATA := $(BUILD_DIR)/programs
+$(DATA)/.unpacked: tests/data/programs.tar.xz
+	@mkdir -p $(DATA)
+	$(Q)tar xJf $< -C $(DATA) && touch $@
+
+check: all tests $(DATA)/.unpacked
+	@POD_BUILD=$(B) POD_PROGRAMS=$(DATA) tests/run-tests $(TESTS)
+
+asan:
+	@$(MAKE) --no-print-directory BUILD=asan POD_SEEDS=$${POD_SEEDS:-500} check
+tsan:
+	@$(MAKE) --no-print-directory BUILD=tsan POD_SEEDS=$${POD_SEEDS:-200} check
+asan tsan: export POD_SLOW = 1
+
+lint:
+	@tests/lint
+
+bench: all benches
+	@for b in $(BENCHES); do echo "== $$b"; $$b $(BUILD_DIR) || exit 1; done
+
+# ----------------------------------------------------------------------- fuzz
+F := $(BUILD_DIR)/fuzz
+FUZZ_SECONDS ?= 15
+FUZZERS := $(FUZZ_C:tests/fuzz/%.c=$(F)/%)
+FUZZ_LIB_C := $(CORE_C) $(API_C) $(GEN_C)
+FUZZ_FLAGS := -std=c17 -O1 -g -fsanitize=address,undefined \
+  -fno-sanitize-recover=all -w
+FUZZ_O := $(patsubst %.c,$(F)/obj/%.o,$(FUZZ_LIB_C))
+
+$(F)/obj/%.o: %.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(Q)clang $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link \
+	  -MMD -MP -c -o $@ $<
+
+$(F)/libpod.a: $(FUZZ_O)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(FUZZERS): $(F)/%: tests/fuzz/%.c $(F)/libpod.a
+	$(Q)clang $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+-include $(shell find $(F)/obj -name '*.d' 2>/dev/null)
+
+fuzz-smoke: $(FUZZERS) $(DATA)/.unpacked
+	@POD_PROGRAMS=$(DATA) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run-fuzzers \
+	  $(FUZZERS)
+
+# -------------------------------------------------------------------- install
+prefix ?= /usr/local
+.PHONY: install uninstall clean help
+install: all
+	install -d $(DESTDIR)$(prefix)/bin
+	install -m 755 $(PROGRAMS:%=$(BUILD_DIR)/%) $(DESTDIR)$(prefix)/bin
+uninstall:
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/bin/%)
+clean:
+	rm -rf $(BUILD_DIR)
+
+help:
+	@echo "make            build $(BUILD_DIR)/podd (BUILD=release|debug|asan|tsan|cov)"
+	@echo "make run        install what is missing, build, start podd --dev (ARGS=...)"
+	@echo "make test       install what is missing, build, run all tests"
+	@echo "make check      run all tests, installing nothing"
+	@echo "make lint       format, include direction, own rules"
+	@echo "make asan tsan  the same tests under sanitizers"
+	@echo "make fuzz-smoke short fuzzing (FUZZ_SECONDS=$(FUZZ_SECONDS) each)"
+	@echo "make bench      benchmarks, each beside its bare ceiling"
+	@echo "make install    to DESTDIR and prefix ($(prefix)); make uninstall"
+	@echo "make clean      remove $(BUILD_DIR)"
