@@ -48,6 +48,7 @@ enum pod_code {
     X(BAD_PARAMETER, INVALID_ARGUMENT, 400, false)                             \
     X(UNKNOWN_PARAMETER, INVALID_ARGUMENT, 400, false)                         \
     X(UNKNOWN_MEMBER, INVALID_ARGUMENT, 400, false)                            \
+    X(MISSING_MEMBER, INVALID_ARGUMENT, 400, false)                            \
     X(WRONG_TYPE, INVALID_ARGUMENT, 400, false)                                \
     X(BAD_VALUE, INVALID_ARGUMENT, 400, false)                                 \
     X(BAD_LENGTH, INVALID_ARGUMENT, 400, false)                                \

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of requests.
+//
+// A body is whole when `handle` runs; one that breaks off never reaches it.
+// JSON is parsed before. Data is received into one blob that is held against
+// the staging budget until the last reference to it goes: with Content-Length
+// the budget is taken before the body is read (429 STAGING_FULL, or 413
+// when it is larger than the whole budget), a chunked body takes it as it
+// grows.
+#ifndef POD_API_BODY_H
+#define POD_API_BODY_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "api/http.h"
+
+// For on_headers: what body is wanted instead of what the route says.
+void api_body_want(struct api_request *req, enum api_body_kind kind);
+// For on_headers of data: more than `limit` bytes is 413 (with Content-Length
+// before it is read, chunked as soon as it is longer). Default: the budget.
+void api_body_limit(struct api_request *req, uint64_t limit);
+// For on_headers of data: the body must have exactly this length, else 400
+// BAD_LENGTH, as early as can be told.
+void api_body_exactly(struct api_request *req, uint64_t length);
+
+// Content-Length of the request, or -1 if it is chunked or has no body.
+int64_t api_body_length(const struct api_request *req);
+bool api_body_is_chunked(const struct api_request *req);
+
+// The media type of the body in lower case, without parameters, or "".
+const char *api_body_type(const struct api_request *req);
+
+// For handle. The parsed object, borrowed; NULL with OPTIONAL_JSON and
+// an empty body.
+json_t *api_body_json(const struct api_request *req);
+// For handle of data: the whole body, borrowed (take a reference to keep it).
+// Never NULL; of size 0 for an empty body.
+struct pod_blob *api_body_blob(const struct api_request *req);
+
+// A header that was sent as a trailer of a chunked body is not looked at.
+
+#endif

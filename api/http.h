@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request as its handler sees it, and the replies.
+//
+// A request lives from its first header to the moment its answer has left (or
+// its connection has ended); everything a handler gets from it is valid until
+// then. All functions are for the loop's thread only, unless they say
+// otherwise. A handler replies exactly once; a second reply is a bug and is
+// logged and dropped.
+#ifndef POD_API_HTTP_H
+#define POD_API_HTTP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/route.h"
+#include "core/base/blob.h"
+#include "core/base/err.h"
+#include "core/pod/stream.h"
+
+struct api_request;
+struct api_server;
+
+// -------------------------------------------------------------- the request
+
+// options.app of the server.
+void *api_app(const struct api_request *req);
+struct api_server *api_server_of(const struct api_request *req);
+// API_HEAD is told apart from API_GET only here; replies are the same.
+enum api_method api_method(const struct api_request *req);
+// Decoded, starts with '/', without query.
+const char *api_path(const struct api_request *req);
+// As it was sent, with the query: for `instance` and fingerprints.
+const char *api_target(const struct api_request *req);
+// What the captures of the route's pattern took, in order; "" beyond the last.
+const char *api_param(const struct api_request *req, size_t index);
+// 16 lower-case hex digits, or the X-Request-Id the client gave if it is 1-64
+// characters of [A-Za-z0-9._-].
+const char *api_request_id(const struct api_request *req);
+// The first header of this name (any case), or NULL.
+const char *api_request_header(const struct api_request *req, const char *name);
+// The client's address without port, "127.0.0.1".
+const char *api_client(const struct api_request *req);
+
+// Zeroed memory that lives as long as the request; NULL: no memory.
+void *api_alloc(struct api_request *req, size_t bytes);
+// A copy as api_alloc.
+char *api_strdup(struct api_request *req, const char *text);
+// Has `cleanup(arg)` called when the request ends, the last one first. False
+// when there is no memory (then it was called at once).
+bool api_defer(struct api_request *req, void (*cleanup)(void *arg), void *arg);
+// One pointer of the handler's own, NULL at first.
+void *api_state(const struct api_request *req);
+void api_set_state(struct api_request *req, void *state);
+
+// -------------------------------------------------------------- the replies
+// Every reply carries X-Request-Id, X-Content-Type-Options: nosniff and
+// Cache-Control: no-store (unless the handler set one), and what
+// api_header added. HEAD gets the headers and no body.
+
+// Adds a header to the reply to come. Setting Cache-Control, Content-Type or
+// Vary replaces the default. Values with control characters are dropped (and
+// logged): they would split the answer.
+void api_header(struct api_request *req, const char *name, const char *format,
+                ...) __attribute__((format(printf, 3, 4)));
+
+// Compact JSON and a newline, application/json. Takes the value over; NULL
+// (no memory, or a text that is not UTF-8) is answered 500.
+void api_reply_json(struct api_request *req, int status, json_t *owned_json);
+// Text is copied. `type` with charset: "text/plain; charset=utf-8".
+void api_reply_text(struct api_request *req, int status, const char *type,
+                    const char *text, size_t length);
+// Bytes that live as long as the server: not copied.
+void api_reply_static(struct api_request *req, int status, const char *type,
+                      const void *bytes, size_t length);
+// No body and no Content-Type: 204, 304, redirects.
+void api_reply_empty(struct api_request *req, int status);
+// Length and type of a body that is not sent: for HEAD without the work.
+void api_reply_head(struct api_request *req, int status, const char *type,
+                    uint64_t length);
+// The bytes offset .. offset + length - 1 of the chunks one after the other,
+// without a copy. References of the chunks are taken. `prefix` (may be NULL)
+// goes before them and is not counted by `offset` and `length`.
+void api_reply_blobs(struct api_request *req, int status, const char *type,
+                     struct pod_blob *prefix, struct pod_blob *const *chunks,
+                     size_t count, uint64_t offset, uint64_t length);
+
+// A stream whose notify wakes this request, whether it is parked or replying;
+// closed when the request ends. One a request. NULL: no memory.
+struct pod_stream *api_stream_open(struct api_request *req, uint64_t window);
+// Sends what the request's stream brings: `length` bytes after `prefix` (may
+// be NULL). Peek first and reply with a problem if it FAILED: once this
+// was called a failure can only cut the connection.
+void api_reply_stream(struct api_request *req, int status, const char *type,
+                      struct pod_blob *prefix, uint64_t length);
+
+// A problem document (problem.h); the status comes from err->reason.
+void api_problem(struct api_request *req, const struct pod_err *err);
+
+// Whether a reply was given or the request is parked.
+bool api_settled(const struct api_request *req);
+
+#endif

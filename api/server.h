@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server: one thread, one loop, many connections.
+//
+// libmicrohttpd parses and writes HTTP; the loop around it is ours (its own
+// epoll thread stalls when a multiple of 128 events is ready). Handlers run on
+// the loop's thread and never block: they reply, or park (park.h).
+//
+// The order at the end of a server's life: api_server_drain (parked requests
+// answer with the present state), the owner lets operations end,
+// api_server_stop, api_server_free, and then the engine may go.
+#ifndef POD_API_SERVER_H
+#define POD_API_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/route.h"
+#include "core/base/err.h"
+
+struct api_server;
+
+// Every limit; zero takes the default in brackets.
+struct api_limits {
+    unsigned connections;             // in all [10,000]
+    unsigned connections_per_address; // [connections]
+    unsigned parked;                  // parked requests in all [8,000]
+    unsigned parked_per_address;      // [parked]
+    size_t header_bytes;              // request line and headers [8 KiB]
+    size_t json_bytes;                // one JSON body [1 MiB]
+    size_t json_total_bytes;          // JSON bodies held at once [64 MiB]
+    size_t json_values;               // values in a JSON body [200,000]
+    unsigned json_depth;              // nesting of a JSON body [32]
+    uint64_t data_bytes_per_s;        // the slowest upload of data [64 KiB]
+    int64_t header_ns;                // from connect to whole headers [10 s]
+    int64_t json_body_ns;             // from headers to whole body [30 s]
+    int64_t data_grace_ns;            // before the rate counts [10 s]
+    int64_t idle_ns;                  // between requests [75 s]
+    unsigned stall_s;                 // no byte either way, seconds [30]
+    int64_t wait_ns;                  // cap on a park [55 s]
+};
+
+// The byte budget that bodies of data are held against. All NULL: no budget.
+// Thread-safe functions; `give` may be called after the server is gone.
+struct api_budget {
+    bool (*take)(void *arg, size_t bytes);
+    void (*give)(void *arg, size_t bytes);
+    void (*usage)(void *arg, uint64_t *out_used, uint64_t *out_max);
+    void *arg;
+};
+
+struct api_server_options {
+    const char *listen; // "127.0.0.1:8480", "[::1]:0"; port 0 picks one
+    // Host names that are ours besides the loopback names and the listen
+    // address: without port, IPv6 in brackets.
+    const char *const *allowed_hosts;
+    size_t allowed_host_count;
+    // Origins ("https://pod.example") whose pages may change state besides
+    // our own. None by default.
+    const char *const *allowed_origins;
+    size_t allowed_origin_count;
+    const struct api_route *routes; // must outlive the server
+    size_t route_count;
+    struct api_limits limits;
+    struct api_budget staging;
+    void *app; // handed to handlers (api_app)
+    // Called on the loop's thread after api_server_notify, once for any number
+    // of notifications. The place to collect woken waiters
+    // (api_watch_collect). May be NULL.
+    void (*on_notify)(struct api_server *server, void *arg);
+    void *on_notify_arg;
+};
+
+// Binds and listens; connections are answered once api_server_start was
+// called. Everything in `options` but routes is copied. Errors: BAD_VALUE (an
+// address that cannot be parsed), UNAVAILABLE with the address and the cause
+// (a port in use), OUT_OF_MEMORY.
+enum pod_code api_server_new(const struct api_server_options *options,
+                             struct api_server **out_server,
+                             struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// Starts the loop's thread.
+enum pod_code api_server_start(struct api_server *server, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// "127.0.0.1:43211": where it really listens. Lives as long as the server.
+const char *api_server_address(const struct api_server *server);
+// 0 for an address without port.
+unsigned api_server_port(const struct api_server *server);
+
+// Wakes the loop and has on_notify called. From any thread, with any lock held.
+void api_server_notify(struct api_server *server);
+// The same as a callback (struct pod_options.notify): arg is the server.
+void api_server_notify_arg(void *server);
+
+// From any thread: parked requests are woken with API_WAKE_DRAIN and parks
+// end at once from now on; requests are still answered, each with
+// "Connection: close".
+void api_server_drain(struct api_server *server);
+bool api_server_draining(const struct api_server *server);
+
+// Stops accepting, answers what is parked, gives answers that are on their
+// way at most `grace_ns` to leave, then ends the thread. Blocks. Idempotent.
+void api_server_stop(struct api_server *server, int64_t grace_ns);
+// After api_server_stop, or instead of start. NULL is allowed.
+void api_server_free(struct api_server *server);
+
+// What /metrics and the tests read. From any thread, each value on its own.
+struct api_server_counts {
+    uint64_t connections; // open now
+    uint64_t parked;      // now
+    uint64_t requests;    // completed, ever
+    uint64_t refused;     // connections closed for a limit or a deadline, ever
+};
+void api_server_counts(const struct api_server *server,
+                       struct api_server_counts *out_counts);
+
+#endif
