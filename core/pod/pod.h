@@ -72,7 +72,7 @@ void pod_await_idle(struct pod *pod, int64_t timeout_ns);
 // Stops all threads and closes all drivers. No other call may be going on.
 void pod_stop(struct pod *pod);
 // After pod_stop (or instead of pod_start). NULL is allowed.
-void pod_free(struct pod *pod);
+void pod_destroy(struct pod *pod);
 
 // ------------------------------------------------------------------- kinds
 

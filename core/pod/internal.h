@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pod's own struct, and what the files of the engine offer each other.
+//
+// Every function whose name ends in _locked needs pod->lock held. The pattern
+// of every entry: lock, steps, collect what is to be done in a struct
+// pod_after, unlock, pod_after_run.
+#ifndef POD_POD_INTERNAL_H
+#define POD_POD_INTERNAL_H
+
+#include <pthread.h>
+
+#include "core/base/lock.h"
+#include "core/pod/handle.h"
+#include "core/pod/op.h"
+#include "core/pod/pod.h"
+
+// ----------------------------------------------------------------- topology
+
+struct pod_host_info;
+
+// One host. `outbox_lock` guards what stands below it; the rest is the
+// engine lock's.
+struct pod_host {
+    struct pod *pod;
+    uint32_t id;
+    struct pod_driver *driver; // owned; set before start
+    char *address;
+    enum pod_host_state state; // CORDONED only shows while connected
+    bool cordoned;
+    bool answered;        // has become ready or failed once
+    uint32_t incarnation; // counts how often it became ready
+    int64_t heartbeat_wall_ns;
+    char error[256];          // of the last loss; "" if none
+    struct pod_failure *loss; // the last loss, for what it brings down
+    // What it said of itself; NULL before the first time (topology.c).
+    struct pod_host_info *info;
+    unsigned features;
+    unsigned accepts;
+    bool placed;         // its cores have pod core ids
+    uint32_t first_core; // they are first_core .. + core_count - 1
+    uint32_t core_count;
+    uint32_t first_chip;
+    uint32_t chip_count;
+    struct pod_list handles; // pod_handle.host_link: live, not lost
+    uint64_t open_operations;
+    uint64_t finished_operations; // kept or not
+    uint64_t kept_operations;     // in the table
+    uint64_t buffers;             // live
+
+    struct pod_mutex outbox_lock;
+    struct pod_cond outbox_cond;
+    struct pod_list outbox;  // pod_call.link, in order
+    struct pod_list cancels; // pod_call.cancel_link
+    bool draining;           // some thread makes its calls now
+    bool stopping;
+    pthread_t thread;
+    bool has_thread;
+};
+
+struct pod_core {
+    uint32_t id;
+    uint32_t host;
+    uint32_t chip;
+    uint32_t worker_core;
+    uint32_t lane; // of the scheduler, for executions
+    uint64_t memory_total;
+    uint64_t memory_used; // of buffers that exist now
+    // Accepted allocations that are neither freed nor failed.
+    uint64_t reserved;
+    // Memory order (memory.c): the last allocation that had to wait for frees,
+    // and the unsettled frees accepted since; numbers, oldest first.
+    uint64_t last_squeezed;
+    uint64_t *frees;
+    size_t free_count;
+    size_t free_capacity;
+    uint32_t open_operations;
+    uint64_t running[8]; // operations that run on it now
+    size_t running_count;
+};
+
+struct pod_chip {
+    uint32_t id;
+    uint32_t host;
+    int32_t x, y, z;
+    uint32_t first_core;
+    uint32_t core_count;
+};
+
+// Given by topology.c.
+//
+// A checked copy of what a worker says, or NULL with err set: made before the
+// lock is taken. Limits: 4096 cores and 4096 chips a host, worker cores
+// distinct, chips in range.
+struct pod_host_info *pod_host_info_new(const struct pod_driver_info *info,
+                                        struct pod_err *err);
+void pod_host_info_free(struct pod_host_info *info); // NULL is allowed
+// The host is open (again). Takes the info over. Cores get their pod ids when
+// every host has answered once (host->answered), in order of hosts; those of a
+// host that answers later come after all others. A host that comes back with
+// other cores than before is refused (err). Adds lanes and links. Sets
+// host->features, accepts, placed.
+enum pod_code pod_topology_ready_locked(struct pod *pod, struct pod_host *host,
+                                        struct pod_host_info *owned_info,
+                                        struct pod_err *err)
+    __attribute__((warn_unused_result));
+// A host has failed for the first time: others may be placed now.
+void pod_topology_failed_locked(struct pod *pod, struct pod_host *host);
+void pod_topology_fini(struct pod *pod);
+
+// ---------------------------------------------------------------------- pod
+
+enum pod_phase {
+    POD_PHASE_NEW,
+    POD_PHASE_RUNNING,
+    POD_PHASE_DRAINING,
+    POD_PHASE_STOPPED,
+};
+
+// Scratch of a submission: the dependencies of the operation at hand.
+struct pod_dep_list {
+    struct pod_sched_dep *deps;
+    uint64_t *numbers;
+    struct pod_op **ops;
+    size_t count;
+    size_t capacity;
+};
+
+struct pod {
+    struct pod_mutex lock;
+    struct pod_options options;
+    enum pod_phase phase;
+    struct pod_sched *sched;
+
+    struct pod_host **hosts; // fixed after start
+    size_t host_count;
+    struct pod_core **cores;
+    size_t core_count;
+    struct pod_chip *chips;
+    size_t chip_count;
+    struct pod_link_view *links;
+    size_t link_count;
+
+    struct pod_table table;
+    uint64_t last_number; // 0: none issued yet (or the one before first_number)
+    uint64_t last_call;   // internal numbers of driver calls, see POD_CALL_BASE
+    uint64_t revision;
+    struct pod_list open;    // pod_op.link: not settled, by number
+    uint64_t open_count;     // not ended
+    struct pod_list history; // pod_op.link: may expire, oldest first
+    uint64_t history_count;
+    struct pod_list data;     // pod_op.data_link: kept bytes, oldest first
+    struct pod_list compiled; // pod_compiled.link
+    struct pod_op *reset;     // the open RESET, before which nothing starts
+
+    // Counters of the operations in the table.
+    uint64_t by_state[POD_SCHED_LOST + 1];
+    uint64_t by_kind[POD_KIND_COUNT];
+
+    struct pod_list woken; // pod_waiter.link
+    struct pod_dep_list scratch;
+    uint64_t dep_mark;
+    struct pod_failure *fallback; // used when there is no memory for a failure
+
+    pthread_t timer;
+    bool has_timer;
+    struct pod_cond timer_cond; // something may be due earlier than thought
+    struct pod_cond idle_cond;  // open_count, host->answered may have changed
+
+    struct pod_mutex staging_lock; // guards staging_used
+    uint64_t staging_used;
+};
+
+// Numbers of driver calls that are not an operation's own begin here.
+#define POD_CALL_BASE (UINT64_C(1) << 43)
+
+// ------------------------------------------------------------------- after
+
+// What is to be done when the lock is let go.
+struct pod_after {
+    struct pod *pod;
+    bool notify;               // waiters were woken
+    bool timer;                // the timer must look again
+    struct pod_list transfers; // pod_transfer.after_link
+    uint64_t kick[16];         // hosts (id % 1024) whose outboxes have calls
+    struct pod_list garbage;   // pod_op.link: records to free
+};
+
+void pod_after_init(struct pod_after *after, struct pod *pod);
+// Without the lock: drains outboxes, pushes to streams, notifies, frees.
+void pod_after_run(struct pod_after *after);
+
+// -------------------------------------------------------- given by others
+// data.c: the bytes that reads keep.
+
+// A read has brought all its bytes (op->chunks are set): they may be taken
+// until the 10 minutes are over.
+void pod_data_keep_locked(struct pod *pod, struct pod_op *op);
+// Takes the bytes away from the record, for the caller to free with
+// pod_data_discard after the lock; the operation may now expire.
+struct pod_data_chunks {
+    struct pod_blob **chunks;
+    size_t count;
+    uint64_t bytes; // to give back to the staging budget
+};
+struct pod_data_chunks pod_data_drop_locked(struct pod *pod, struct pod_op *op);
+void pod_data_discard(struct pod *pod, struct pod_data_chunks chunks);
+// Drops what is too old, one at a time: true and *out_chunks to discard; false
+// when nothing is due. Called by the timer.
+bool pod_data_expire_locked(struct pod *pod, int64_t now_ns,
+                            struct pod_data_chunks *out_chunks);
+// When the oldest kept bytes are due, or POD_NEVER.
+int64_t pod_data_due_locked(const struct pod *pod);
+
+// ------------------------------------------------------- given by the engine
+
+// OK, NOT_FOUND (never issued) or EXPIRED.
+enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
+                                 struct pod_op **out_op, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Marks a visible change of an operation: revision and waiters.
+void pod_touch_locked(struct pod *pod, struct pod_op *op,
+                      struct pod_after *after);
+// Something that kept an operation is gone: it may be history now.
+void pod_retire_locked(struct pod *pod, struct pod_op *op);
+// Why it does not run yet.
+enum pod_pending pod_op_pending_locked(const struct pod *pod,
+                                       const struct pod_op *op);
+// Its dependencies that are not settled: fills at most `capacity` numbers and
+// returns how many there are at least (exact if below capacity).
+size_t pod_op_waits_locked(const struct pod *pod, struct pod_op *op,
+                           uint64_t *out_numbers, size_t capacity);
+
+#endif

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of an operation, inside the pod engine.
+//
+// A record is made by a submission, stands in the table (table.h) under its
+// number until it expires, and is guarded by the engine's lock. What is said
+// here to be "fixed" is set before the record is admitted and never changes,
+// so that it may be read without the lock while the operation is not settled.
+#ifndef POD_POD_OP_H
+#define POD_POD_OP_H
+
+#include "core/pod/pod.h"
+
+struct pod_buffer;
+struct pod_compiled;
+struct pod_host;
+struct pod_loaded;
+struct pod_op;
+struct pod_program;
+struct pod_transfer;
+
+// ----------------------------------------------------------------- failures
+
+// Why something ended badly: the root cause, shared by all that it brought
+// down. Immutable once made; counted under the engine's lock.
+struct pod_failure {
+    long refs;
+    uint64_t root; // number of the operation that failed by itself
+    enum pod_kind kind;
+    uint32_t host; // POD_NO_ID: none
+    uint32_t core;
+    enum pod_code code;
+    enum pod_reason reason;
+    int line, column; // 0: none
+    bool from_worker; // the text came from another program
+    int64_t at_wall_ns;
+    char text[]; // NUL-terminated, at most POD_ERR_TEXT_BYTES
+};
+
+// A new failure with one reference, of operation `op` (host and core are the
+// operation's), or NULL when there is no memory.
+struct pod_failure *pod_failure_new(const struct pod *pod,
+                                    const struct pod_op *op,
+                                    const struct pod_err *err,
+                                    bool from_worker);
+struct pod_failure *pod_failure_ref(struct pod_failure *failure);
+void pod_failure_unref(struct pod_failure *failure); // NULL is allowed
+
+enum { POD_CAUSES_MAX = 16 };
+
+// The chain of operations between a skipped operation and its root, nearest
+// first. A copy, so that it outlives the records it speaks of.
+struct pod_causes {
+    uint32_t count;   // in `items`
+    uint64_t omitted; // further ones, up to the root
+    struct pod_event_cause items[];
+};
+
+// -------------------------------------------------------------------- calls
+
+// What a call asks of a driver.
+enum pod_call_kind {
+    POD_CALL_ALLOCATE,
+    POD_CALL_ALLOCATE_TUPLE,
+    POD_CALL_DEALLOCATE,
+    POD_CALL_WRITE,
+    POD_CALL_READ,
+    POD_CALL_COPY,
+    POD_CALL_COMPILE,
+    POD_CALL_FREE_PROGRAM,
+    POD_CALL_LOAD,
+    POD_CALL_UNLOAD,
+    POD_CALL_EXECUTE,
+    POD_CALL_RESET,
+};
+
+enum pod_call_state {
+    POD_CALL_IDLE,
+    POD_CALL_QUEUED, // in the host's outbox
+    POD_CALL_SENT,   // the driver has it
+};
+
+// One call to one host's driver. It is part of the operation or of something
+// that lives as long. Everything but the links and states is set before it is
+// put in an outbox and is read there without the lock.
+struct pod_call {
+    struct pod_list link;        // in the host's outbox
+    struct pod_list cancel_link; // in the host's list of cancels to send
+    enum pod_call_kind kind;
+    enum pod_call_state state;
+    bool cancel_asked;
+    uint32_t index; // meaning is the kind's: slot of a transfer, launch group
+    struct pod *pod;
+    struct pod_op *op;
+    struct pod_host *host;
+    uint64_t number; // for the driver: the operation's or an internal one
+    // The call's result, for one that is answered without the driver.
+    enum pod_reason refused;
+};
+
+// -------------------------------------------------------------------- uses
+
+// One operation reads a buffer, from its submission until it is settled.
+struct pod_use {
+    struct pod_list link; // in the buffer's readers
+    struct pod_buffer *buffer;
+    struct pod_op *op;
+};
+
+// One replica of an execution. Fixed but for outputs, which an automatic
+// tuple's launch may fill in.
+struct pod_replica {
+    struct pod_loaded *load; // valid until the operation is settled
+    uint64_t load_number;
+    uint32_t core;
+    uint32_t host;
+    uint32_t replica;
+    uint64_t *inputs; // buffer numbers
+    size_t input_count;
+    uint64_t *outputs;
+    size_t output_count;
+    struct pod_buffer **input_buffers; // valid until the operation is settled
+    struct pod_buffer **output_buffers;
+};
+
+// ---------------------------------------------------------------- operations
+
+struct pod_op {
+    uint64_t number;
+    enum pod_kind kind;
+    enum pod_sched_state state;
+    struct pod_sched_node *node; // NULL once released by the scheduler
+    uint64_t revision;
+
+    struct pod_list link; // in pod->open, then (retired) in pod->history
+    struct pod_list change_waiters;
+    struct pod_list end_waiters;
+
+    // ---- the life
+    int64_t created_ns; // monotonic
+    int64_t created_wall_ns;
+    int64_t ready_ns; // offsets from created_ns; -1: not happened
+    int64_t running_ns;
+    int64_t finished_ns;
+    int64_t retired_ns; // monotonic: when it became history
+    bool settled;       // ended, and its host has let go of it
+    bool launched;
+    bool retired;  // stands in pod->history
+    bool admitted; // counted and in the table
+    bool aborted;  // its submission failed half-way: freed when released
+    bool dead;     // no memory of it but the scheduler's edges
+
+    // ---- the request (fixed)
+    uint32_t host; // POD_NO_ID: none or several
+    uint32_t core;
+    int8_t priority;
+    bool run_on_failure;
+    bool is_gang;     // EXECUTE that was given as launches
+    bool auto_output; // ALLOCATE for an execution, shape from its program
+    bool waits_for_memory;
+    int64_t deadline_ns; // as submitted, offset from creation; POD_NEVER
+    char *name;          // NULL: none
+    struct pod_label *labels;
+    size_t label_count;
+    uint64_t graph; // 0: none
+
+    // ---- what it made (by kind), owned by this record; NULL: nothing
+    struct pod_buffer *buffer;
+    struct pod_program *program;
+    struct pod_loaded *load;
+
+    // ---- what it works on, as numbers: for showing, always valid (fixed)
+    uint64_t buffer_number;  // made, written, read, freed, copied to
+    uint64_t program_number; // made, freed, loaded
+    uint64_t load_number;    // made, unloaded
+    uint64_t from_number;    // COPY
+    uint64_t *load_numbers;  // COMPILE with loads in the same submission
+    size_t load_number_count;
+    struct pod_replica *replicas; // EXECUTE
+    size_t replica_count;
+    uint64_t bytes; // moved or allocated
+
+    // ---- the same as records: valid until the operation is settled
+    struct pod_buffer *target; // written, read, freed, copied to
+    struct pod_buffer *source; // COPY
+    struct pod_program *target_program;
+    struct pod_loaded *target_load;
+
+    // ---- dependencies
+    uint64_t *deps; // numbers, as found at submission
+    uint32_t dep_count;
+    uint32_t dep_met;  // the first so many are known to be settled
+    uint64_t dep_mark; // scratch of the submission that looked at it last
+    uint32_t dep_index;
+    struct pod_use *uses; // buffers it reads
+    size_t use_count;
+    size_t use_capacity;
+
+    // ---- the work
+    struct pod_transfer *transfer; // NULL: moves no bytes
+    struct pod_call call;          // for kinds that make one call
+    struct pod_call *calls;        // one a host: COMPILE, RESET, EXECUTE, FREE
+    size_t call_count;
+    uint32_t open_calls;
+    struct pod_driver_launch *driver_launches; // EXECUTE, grouped by call
+    uint32_t *group_starts;  // first launch of each call; call_count + 1
+    uint32_t *replica_hosts; // by replica
+    uint32_t *replica_cores;
+    struct pod_list joined; // in the list of what it waits for while launched
+    // COMPILE and RESET: the outcome by host; NULL else.
+    struct pod_outcome *outcomes;
+    size_t outcome_count;
+    struct pod_op *tuple_of; // leaf of an automatic tuple that is being made
+    uint32_t open_leaves;
+
+    // ---- the end
+    // Set before it ends if it fails by itself; from its cause if it is
+    // skipped.
+    struct pod_failure *failure;
+    struct pod_causes *causes; // NULL: it is its own root, or no memory
+    uint64_t root;             // number of the root; 0: ended well
+    enum pod_cancel_outcome cancel;
+    char *cancel_reason;
+    bool cancel_cascade;
+
+    // ---- what keeps it
+    uint32_t pins; // last writer of a buffer, and the like
+
+    // ---- READ without a stream: its bytes (data.c)
+    struct pod_blob **chunks;
+    size_t chunk_count;
+    uint64_t kept_bytes; // taken from the staging budget
+    bool keeps_data;     // it is such a read (fixed)
+    bool has_data;       // they are there and may be taken
+    bool data_dropped;
+    int64_t data_until_ns;     // monotonic: when they are dropped
+    struct pod_list data_link; // in pod->data, by time
+    struct pod_shape *shape; // of the buffer that was read; NULL: raw
+
+    void *block; // memory of names, labels and numbers above
+};
+
+// The outcome of a compile or a reset on one host.
+struct pod_outcome {
+    uint32_t host;
+    enum pod_sched_state state;
+    struct pod_failure *failure; // NULL: none
+};
+
+static inline bool pod_op_ended(const struct pod_op *op)
+{
+    return pod_sched_terminal(op->state);
+}
+
+// ------------------------------------------------------------------- table
+
+enum { POD_TABLE_PAGE = 1024 };
+
+struct pod_table_page {
+    uint32_t count;
+    struct pod_op *ops[POD_TABLE_PAGE];
+};
+
+// Operations by number: numbers are dense and rise, so this is a directory of
+// pages that goes when they are empty.
+struct pod_table {
+    struct pod_table_page **pages;
+    size_t page_count;
+    size_t page_capacity;
+    uint64_t first_page; // number / POD_TABLE_PAGE of pages[0]
+};
+
+void pod_table_fini(struct pod_table *table); // not the records
+// Makes room for the numbers first..first + count - 1, which are above all
+// others. False: no memory.
+bool pod_table_reserve(struct pod_table *table, uint64_t first, size_t count);
+// Needs pod_table_reserve before.
+void pod_table_put(struct pod_table *table, struct pod_op *op);
+struct pod_op *pod_table_get(const struct pod_table *table, uint64_t number);
+void pod_table_remove(struct pod_table *table, uint64_t number);
+// The operation with the greatest number below `below`, or NULL.
+struct pod_op *pod_table_before(const struct pod_table *table, uint64_t below);
+
+#endif
