@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the scheduler's files share. See sched.h for the rules.
+#ifndef POD_SCHED_INTERNAL_H
+#define POD_SCHED_INTERNAL_H
+
+#include "core/base/heap.h"
+#include "core/base/list.h"
+#include "core/sched/pool.h"
+#include "core/sched/sched.h"
+
+// An edge, in the list of the node that is depended on.
+struct pod_sched_edge {
+    struct pod_sched_edge *next;
+    uintptr_t to_and_flags; // the dependent; nodes leave six bits free
+};
+
+enum {
+    POD_SCHED_EDGE_CARRIES = 1,
+    POD_SCHED_EDGE_AHEAD = 2,
+    POD_SCHED_EDGE_FLAGS = 63,
+};
+
+// A node's place in one lane, from SUBMIT until it settles. The places of a
+// node form a ring; that of a gang is turned to the lane that held it back.
+struct pod_sched_place {
+    struct pod_sched_place *next;
+    struct pod_sched_node *node;
+    uint64_t order; // when submitted
+    uint32_t lane;
+    uint32_t slot; // in the lane's heap while queued
+};
+
+// All that a completion touches of a dependent is in one cache line.
+struct pod_sched_node {
+    struct pod_list effect; // in sched->effects while `what` is not 0
+    struct pod_sched_edge *dependents;
+    void *user;
+    struct pod_sched_place *places;
+    union {
+        void *cause;                       // of its end, once it has ended
+        struct pod_sched_node *next_ahead; // while in sched->ahead
+    };
+    uint32_t unmet; // edges to it that still stand
+    uint32_t held;  // those of them that keep it from being launched
+    uint32_t deadline_slot;
+    uint8_t state;
+    uint8_t what; // the effect that waits to be taken
+    int8_t priority;
+    bool launched : 1;
+    bool settled : 1;
+    bool queued : 1;      // stands in the heaps of its lanes
+    bool interrupted : 1; // INTERRUPT was given
+    bool late : 1;        // its deadline passed while it was open
+    bool run_on_failure : 1;
+    bool leads : 1; // some dependent may be launched as soon as it is
+};
+
+enum { POD_SCHED_NODE_BYTES = 64 };
+_Static_assert(sizeof(struct pod_sched_node) == POD_SCHED_NODE_BYTES,
+               "a node is one cache line");
+
+struct pod_sched_lane {
+    struct pod_heap queue; // places; has room for all that wait
+    uint32_t window;
+    uint32_t launched;
+    uint32_t waiting; // nodes with a place here that are not launched
+    uint32_t next_dirty;
+    bool dirty; // in the list of lanes to look at
+};
+
+struct pod_sched_lanes {
+    struct pod_sched_lane *items;
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t dirty; // first lane of the list, or POD_HEAP_NONE
+    struct pod_sched_pool places;
+};
+
+void pod_sched_lanes_init(struct pod_sched_lanes *lanes);
+void pod_sched_lanes_fini(struct pod_sched_lanes *lanes);
+// The number of a new lane, or UINT32_MAX.
+uint32_t pod_sched_lanes_add(struct pod_sched_lanes *lanes, uint32_t window);
+
+// Makes sure that a node can join these lanes; false: no memory.
+bool pod_sched_lanes_reserve(struct pod_sched_lanes *lanes,
+                             const uint32_t *numbers, size_t count)
+    __attribute__((warn_unused_result));
+// Gives a node its places; `order` says when it was submitted.
+void pod_sched_lanes_join(struct pod_sched_lanes *lanes,
+                          struct pod_sched_node *node, const uint32_t *numbers,
+                          size_t count, uint64_t order);
+// Nothing but its lanes holds the node back now.
+void pod_sched_lanes_queue(struct pod_sched_lanes *lanes,
+                           struct pod_sched_node *node);
+// The next node whose turn it is in all of its lanes, or NULL. It must be
+// taken with pod_sched_lanes_occupy.
+struct pod_sched_node *pod_sched_lanes_pick(struct pod_sched_lanes *lanes);
+void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
+                            struct pod_sched_node *node);
+// Gives up the places, whether waiting, queued or launched.
+void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
+                           struct pod_sched_node *node);
+
+#endif

@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step has three phases, each a loop without recursion:
+//
+//   end     the event, and what it brings: nodes end, and their failure
+//           spreads over the edges that carry;
+//   settle  nodes of which no worker has anything any more hand their edges
+//           back, which makes dependents READY and queues them;
+//   launch  queued nodes whose turn it is are launched, which may queue
+//           dependents that were waiting for just that.
+//
+// Nodes only end in the first phase and only become READY or launched in the
+// later ones, so no node is launched in the step that ends it.
+//
+// The list of effects is also the list of work: a node that ends is appended
+// to it, and spreading failure walks the list while it grows.
+//
+// An edge stands until its dependency settles, even when the dependent has
+// ended before: a node counts its edges down to zero and only then is gone.
+#include "core/sched/sched.h"
+
+#include <assert.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/sched/internal.h"
+
+struct pod_sched {
+    struct pod_list effects;
+    // Nodes that ended without having been launched and must settle in this
+    // step. They are in `effects`.
+    size_t unsettled;
+    struct pod_sched_node *ahead; // launched nodes whose dependents may follow
+    struct pod_heap deadlines;    // of open nodes
+    uint64_t submitted;           // how many nodes ever
+    struct pod_sched_pool nodes;
+    struct pod_sched_pool edges;
+    struct pod_sched_lanes lanes;
+};
+
+struct pod_sched *pod_sched_new(void)
+{
+    struct pod_sched *sched = pod_calloc(1, sizeof *sched);
+
+    if (sched == NULL)
+        return NULL;
+    pod_list_init(&sched->effects);
+    pod_sched_pool_init(&sched->nodes, sizeof(struct pod_sched_node),
+                        POD_SCHED_NODE_BYTES);
+    pod_sched_pool_init(&sched->edges, sizeof(struct pod_sched_edge),
+                        sizeof(struct pod_sched_edge));
+    pod_sched_lanes_init(&sched->lanes);
+    return sched;
+}
+
+void pod_sched_free(struct pod_sched *sched)
+{
+    if (sched == NULL)
+        return;
+    pod_heap_fini(&sched->deadlines);
+    pod_sched_lanes_fini(&sched->lanes);
+    pod_sched_pool_fini(&sched->edges);
+    pod_sched_pool_fini(&sched->nodes);
+    pod_free(sched);
+}
+
+uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window)
+{
+    return pod_sched_lanes_add(&sched->lanes, window);
+}
+
+static struct pod_sched_node *sched_edge_node(const struct pod_sched_edge *edge)
+{
+    return (struct pod_sched_node *)(edge->to_and_flags &
+                                     ~(uintptr_t)POD_SCHED_EDGE_FLAGS);
+}
+
+static bool sched_edge_carries(const struct pod_sched_edge *edge)
+{
+    return (edge->to_and_flags & POD_SCHED_EDGE_CARRIES) != 0;
+}
+
+static bool sched_edge_ahead(const struct pod_sched_edge *edge)
+{
+    return (edge->to_and_flags & POD_SCHED_EDGE_AHEAD) != 0;
+}
+
+static bool sched_open(const struct pod_sched_node *node)
+{
+    return !pod_sched_terminal((enum pod_sched_state)node->state);
+}
+
+// Adds to the node's effect of this step; the first time it goes to the end
+// of the list.
+static void sched_note(struct pod_sched *sched, struct pod_sched_node *node,
+                       unsigned what)
+{
+    if (node->what == 0)
+        pod_list_push_back(&sched->effects, &node->effect);
+    node->what |= (uint8_t)what;
+}
+
+// ---------------------------------------------------------------- end phase
+
+static void sched_interrupt(struct pod_sched *sched,
+                            struct pod_sched_node *node)
+{
+    if (!node->launched || node->interrupted)
+        return;
+    node->interrupted = true;
+    sched_note(sched, node, POD_SCHED_INTERRUPT);
+}
+
+static void sched_end(struct pod_sched *sched, struct pod_sched_node *node,
+                      enum pod_sched_state state, void *cause)
+{
+    assert(sched_open(node) && pod_sched_terminal(state));
+    node->state = (uint8_t)state;
+    node->cause = cause;
+    if (node->deadline_slot != POD_HEAP_NONE)
+        pod_heap_remove(&sched->deadlines, &node->deadline_slot);
+    if (!node->launched)
+        sched->unsettled++;
+    sched_note(sched, node, POD_SCHED_CHANGED);
+}
+
+// Ends the open nodes that depend on this one over edges that carry.
+static void sched_end_dependents(struct pod_sched *sched,
+                                 const struct pod_sched_node *node,
+                                 enum pod_sched_state state)
+{
+    const struct pod_sched_edge *edge = node->dependents;
+
+    for (; edge != NULL; edge = edge->next) {
+        struct pod_sched_node *to = sched_edge_node(edge);
+        if (!sched_edge_carries(edge) || to->run_on_failure || !sched_open(to))
+            continue;
+        sched_end(sched, to, state, node->user);
+        sched_interrupt(sched, to);
+    }
+}
+
+// Ends the dependents of a node, theirs, and so on.
+static void sched_spread(struct pod_sched *sched,
+                         const struct pod_sched_node *node,
+                         enum pod_sched_state state)
+{
+    struct pod_list *last = sched->effects.prev;
+
+    sched_end_dependents(sched, node, state);
+    // What is behind `last` ended just now, and more comes while we go.
+    for (struct pod_list *item = last->next; item != &sched->effects;
+         item = item->next)
+        sched_end_dependents(
+            sched, POD_CONTAINER(item, struct pod_sched_node, effect), state);
+}
+
+static void sched_finish(struct pod_sched *sched, struct pod_sched_node *node,
+                         enum pod_sched_state state)
+{
+    if (!sched_open(node))
+        return;
+    sched_end(sched, node, state, NULL);
+    if (state != POD_SCHED_SUCCEEDED)
+        sched_spread(sched, node, POD_SCHED_SKIPPED);
+}
+
+static void sched_cancel(struct pod_sched *sched, struct pod_sched_node *node,
+                         bool cascade)
+{
+    if (!sched_open(node))
+        return;
+    if (node->launched)
+        sched_interrupt(sched, node);
+    else
+        sched_end(sched, node, POD_SCHED_CANCELLED, NULL);
+    sched_spread(sched, node,
+                 cascade ? POD_SCHED_CANCELLED : POD_SCHED_SKIPPED);
+}
+
+// Deadlines keep their order as unsigned keys.
+static uint64_t sched_deadline_key(int64_t deadline_ns)
+{
+    return (uint64_t)deadline_ns ^ (UINT64_C(1) << 63);
+}
+
+static void sched_expire(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    node->late = true;
+    sched_end(sched, node, POD_SCHED_FAILED, NULL);
+    sched_interrupt(sched, node);
+    sched_spread(sched, node, POD_SCHED_SKIPPED);
+}
+
+static void sched_advance(struct pod_sched *sched, int64_t now_ns)
+{
+    uint64_t now = sched_deadline_key(now_ns);
+
+    for (;;) {
+        const struct pod_heap_entry *top = pod_heap_top(&sched->deadlines);
+        if (top == NULL || top->key > now)
+            return;
+        sched_expire(sched, POD_CONTAINER(top->slot, struct pod_sched_node,
+                                          deadline_slot));
+    }
+}
+
+// ------------------------------------------------------------- settle phase
+
+// Nothing but its lanes holds the node back any more.
+static void sched_launch(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    // Launches show in the order in which they happen, so a node that has
+    // just become READY moves to the end.
+    if (node->what != 0 && sched->effects.prev != &node->effect) {
+        pod_list_remove(&node->effect);
+        pod_list_push_back(&sched->effects, &node->effect);
+    }
+    sched_note(sched, node, POD_SCHED_LAUNCH);
+    if (node->places != NULL)
+        pod_sched_lanes_occupy(&sched->lanes, node);
+    node->launched = true;
+    if (!node->leads)
+        return;
+    node->next_ahead = sched->ahead;
+    sched->ahead = node;
+}
+
+static void sched_unhold(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    assert(node->held > 0);
+    node->held--;
+    if (node->held > 0 || !sched_open(node))
+        return;
+    if (node->places == NULL)
+        sched_launch(sched, node);
+    else
+        pod_sched_lanes_queue(&sched->lanes, node);
+}
+
+// An edge to this node is gone: so may be the last thing that held it.
+static void sched_drop_edge(struct pod_sched *sched,
+                            struct pod_sched_node *node, bool held)
+{
+    assert(node->unmet > 0);
+    node->unmet--;
+    if (node->unmet == 0 && node->settled)
+        sched_note(sched, node, POD_SCHED_RELEASED);
+    if (node->unmet == 0 && node->state == POD_SCHED_WAITING) {
+        node->state = POD_SCHED_READY;
+        sched_note(sched, node, POD_SCHED_CHANGED);
+    }
+    if (held)
+        sched_unhold(sched, node);
+}
+
+static void sched_settle(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    struct pod_sched_edge *edge = node->dependents;
+
+    if (!node->launched)
+        sched->unsettled--;
+    pod_sched_lanes_leave(&sched->lanes, node);
+    node->settled = true;
+    node->dependents = NULL;
+    while (edge != NULL) {
+        struct pod_sched_edge *next = edge->next;
+        if (next != NULL)
+            __builtin_prefetch(sched_edge_node(next), 1);
+        bool held = !(sched_edge_ahead(edge) && node->launched);
+        struct pod_sched_node *to = sched_edge_node(edge);
+        pod_sched_pool_give(&sched->edges, edge);
+        sched_drop_edge(sched, to, held);
+        edge = next;
+    }
+    if (node->unmet == 0)
+        sched_note(sched, node, POD_SCHED_RELEASED);
+}
+
+// Settles the nodes that ended in this step and were never launched.
+static void sched_settle_ended(struct pod_sched *sched)
+{
+    struct pod_list *item = sched->effects.next;
+
+    while (sched->unsettled > 0) {
+        assert(item != &sched->effects);
+        struct pod_sched_node *node =
+            POD_CONTAINER(item, struct pod_sched_node, effect);
+        item = item->next;
+        if (!sched_open(node) && !node->launched && !node->settled)
+            sched_settle(sched, node);
+    }
+}
+
+// ------------------------------------------------------------- launch phase
+
+// The dependents that waited only for the node's launch no longer do.
+static void sched_lead(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    const struct pod_sched_edge *edge = node->dependents;
+
+    for (; edge != NULL; edge = edge->next) {
+        if (sched_edge_ahead(edge))
+            sched_unhold(sched, sched_edge_node(edge));
+    }
+}
+
+static void sched_launch_all(struct pod_sched *sched)
+{
+    for (;;) {
+        // First all that can be queued, then the choice among it.
+        while (sched->ahead != NULL) {
+            struct pod_sched_node *node = sched->ahead;
+            sched->ahead = node->next_ahead;
+            sched_lead(sched, node);
+        }
+        struct pod_sched_node *node = pod_sched_lanes_pick(&sched->lanes);
+        if (node == NULL)
+            return;
+        sched_launch(sched, node);
+    }
+}
+
+// ------------------------------------------------------------------- submit
+
+static bool sched_reserve(struct pod_sched *sched,
+                          const struct pod_sched_event *event)
+{
+    // Edges are counted in 32 bits.
+    return event->dep_count < UINT32_MAX &&
+           pod_sched_pool_reserve(&sched->nodes, 1) &&
+           pod_sched_pool_reserve(&sched->edges, event->dep_count) &&
+           pod_heap_reserve(&sched->deadlines, sched->deadlines.count + 1) &&
+           pod_sched_lanes_reserve(&sched->lanes, event->lanes,
+                                   event->lane_count);
+}
+
+// Whether a dependency that carries has ended badly, and which.
+static bool sched_doomed(const struct pod_sched_event *event, void **out_cause)
+{
+    if (event->run_on_failure)
+        return false;
+    if (event->doomed) {
+        *out_cause = event->doomed_by;
+        return true;
+    }
+    for (size_t i = 0; i < event->dep_count; i++) {
+        const struct pod_sched_node *node = event->deps[i].node;
+        if (!event->deps[i].carries || sched_open(node) ||
+            node->state == POD_SCHED_SUCCEEDED)
+            continue;
+        *out_cause = node->user;
+        return true;
+    }
+    return false;
+}
+
+static void sched_link(struct pod_sched *sched, struct pod_sched_node *node,
+                       const struct pod_sched_dep *dep)
+{
+    struct pod_sched_edge *edge = pod_sched_pool_take(&sched->edges);
+
+    assert(!dep->node->settled);
+    edge->to_and_flags = (uintptr_t)node |
+                         (dep->carries ? POD_SCHED_EDGE_CARRIES : 0U) |
+                         (dep->ahead ? POD_SCHED_EDGE_AHEAD : 0U);
+    edge->next = dep->node->dependents;
+    dep->node->dependents = edge;
+    node->unmet++;
+    if (dep->ahead && dep->node->launched)
+        return;
+    node->held++;
+    if (dep->ahead)
+        dep->node->leads = true;
+}
+
+// Puts a new node that lives among the others.
+static void sched_enter(struct pod_sched *sched, struct pod_sched_node *node,
+                        const struct pod_sched_event *event)
+{
+    for (size_t i = 0; i < event->dep_count; i++)
+        sched_link(sched, node, &event->deps[i]);
+    if (event->deadline_ns != POD_NEVER) {
+        struct pod_heap_entry entry = {
+            .key = sched_deadline_key(event->deadline_ns),
+            .order = sched->submitted,
+            .slot = &node->deadline_slot,
+        };
+        pod_heap_push(&sched->deadlines, entry);
+    }
+    pod_sched_lanes_join(&sched->lanes, node, event->lanes, event->lane_count,
+                         sched->submitted);
+    if (node->unmet == 0) {
+        node->state = POD_SCHED_READY;
+        sched_note(sched, node, POD_SCHED_CHANGED);
+    }
+    if (node->held > 0)
+        return;
+    if (node->places == NULL)
+        sched_launch(sched, node);
+    else
+        pod_sched_lanes_queue(&sched->lanes, node);
+}
+
+static struct pod_sched_node *sched_submit(struct pod_sched *sched,
+                                           const struct pod_sched_event *event)
+{
+    void *cause = NULL;
+
+    assert(event->priority >= -10 && event->priority <= 10);
+    if (!sched_reserve(sched, event))
+        return NULL;
+    struct pod_sched_node *node = pod_sched_pool_take(&sched->nodes);
+    *node = (struct pod_sched_node){
+        .user = event->user,
+        .deadline_slot = POD_HEAP_NONE,
+        .state = POD_SCHED_WAITING,
+        .priority = event->priority,
+        .run_on_failure = event->run_on_failure,
+    };
+    sched->submitted++;
+    if (sched_doomed(event, &cause))
+        sched_end(sched, node, POD_SCHED_SKIPPED, cause);
+    else if (event->deadline_ns <= event->now_ns)
+        sched_expire(sched, node);
+    else
+        sched_enter(sched, node, event);
+    return node;
+}
+
+// --------------------------------------------------------------------- step
+
+static void sched_started(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    if (!sched_open(node) || node->state == POD_SCHED_RUNNING)
+        return;
+    assert(node->launched);
+    node->state = POD_SCHED_RUNNING;
+    sched_note(sched, node, POD_SCHED_CHANGED);
+}
+
+static void sched_done(struct pod_sched *sched, struct pod_sched_node *node,
+                       enum pod_sched_state state)
+{
+    assert(node->launched && !node->settled);
+    sched_finish(sched, node, state);
+    sched_settle(sched, node);
+}
+
+enum pod_code pod_sched_step(struct pod_sched *sched,
+                             const struct pod_sched_event *event,
+                             struct pod_sched_node **out_node,
+                             struct pod_err *err)
+{
+    struct pod_sched_node *node;
+
+    assert(pod_list_empty(&sched->effects));
+    switch (event->kind) {
+    case POD_SCHED_SUBMIT:
+        node = sched_submit(sched, event);
+        if (node == NULL)
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                               "no memory for another operation");
+        if (out_node != NULL)
+            *out_node = node;
+        break;
+    case POD_SCHED_STARTED:
+        sched_started(sched, event->node);
+        break;
+    case POD_SCHED_DONE:
+        sched_done(sched, event->node, event->state);
+        break;
+    case POD_SCHED_END:
+        sched_finish(sched, event->node, event->state);
+        break;
+    case POD_SCHED_CANCEL:
+        sched_cancel(sched, event->node, event->cascade);
+        break;
+    case POD_SCHED_ADVANCE:
+        sched_advance(sched, event->now_ns);
+        break;
+    }
+    sched_settle_ended(sched);
+    sched_launch_all(sched);
+    return POD_OK;
+}
+
+bool pod_sched_next_effect(struct pod_sched *sched,
+                           struct pod_sched_effect *out_effect)
+{
+    struct pod_list *item = pod_list_pop_front(&sched->effects);
+
+    if (item == NULL)
+        return false;
+    struct pod_sched_node *node =
+        POD_CONTAINER(item, struct pod_sched_node, effect);
+    bool changed = (node->what & POD_SCHED_CHANGED) != 0;
+    *out_effect = (struct pod_sched_effect){
+        .user = node->user,
+        .node = node,
+        .what = node->what,
+        .state = (enum pod_sched_state)node->state,
+        .cause = changed && !sched_open(node) ? node->cause : NULL,
+        .deadline = changed && node->late,
+    };
+    node->what = 0;
+    if ((out_effect->what & POD_SCHED_RELEASED) != 0)
+        pod_sched_pool_give(&sched->nodes, node);
+    return true;
+}
+
+// ------------------------------------------------------------------ queries
+
+int64_t pod_sched_next_deadline(const struct pod_sched *sched)
+{
+    const struct pod_heap_entry *top = pod_heap_top(&sched->deadlines);
+
+    if (top == NULL)
+        return POD_NEVER;
+    return (int64_t)(top->key ^ (UINT64_C(1) << 63));
+}
+
+enum pod_sched_state pod_sched_node_state(const struct pod_sched_node *node)
+{
+    return (enum pod_sched_state)node->state;
+}
+
+bool pod_sched_node_launched(const struct pod_sched_node *node)
+{
+    return node->launched;
+}
+
+bool pod_sched_node_settled(const struct pod_sched_node *node)
+{
+    return node->settled;
+}
+
+bool pod_sched_node_queued(const struct pod_sched_node *node)
+{
+    return node->queued;
+}
+
+uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)
+{
+    return node->unmet;
+}
+
+bool pod_sched_next_dependent(const struct pod_sched_node *node,
+                              const void **cursor, void **out_user,
+                              bool *out_carries)
+{
+    const struct pod_sched_edge *edge = *cursor;
+
+    edge = edge == NULL ? node->dependents : edge->next;
+    if (edge == NULL)
+        return false;
+    *cursor = edge;
+    *out_user = sched_edge_node(edge)->user;
+    *out_carries = sched_edge_carries(edge);
+    return true;
+}
+
+uint32_t pod_sched_lane_depth(const struct pod_sched *sched, uint32_t lane)
+{
+    assert(lane < sched->lanes.count);
+    const struct pod_sched_lane *item = &sched->lanes.items[lane];
+    return item->launched + (uint32_t)item->queue.count;
+}
+
+const char *pod_sched_state_name(enum pod_sched_state state)
+{
+    static const char *const names[] = {
+        "WAITING", "READY",     "RUNNING", "SUCCEEDED",
+        "FAILED",  "CANCELLED", "SKIPPED", "LOST",
+    };
+
+    return (size_t)state < sizeof names / sizeof names[0] ? names[state]
+                                                          : "UNKNOWN";
+}
