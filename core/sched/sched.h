@@ -145,7 +145,8 @@ uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window);
 // CANCEL of an ended node does nothing.
 //
 // A deadline that passes ends an open node FAILED with `deadline`, and gives
-// INTERRUPT if it was launched.
+// INTERRUPT if it was launched. ADVANCE looks for deadlines at or before
+// now_ns, earliest first; SUBMIT at that of its own node only.
 enum pod_code pod_sched_step(struct pod_sched *sched,
                              const struct pod_sched_event *event,
                              struct pod_sched_node **out_node,
