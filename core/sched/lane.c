@@ -90,13 +90,18 @@ bool pod_sched_lanes_reserve(struct pod_sched_lanes *lanes,
 {
     if (!pod_sched_pool_reserve(&lanes->places, count))
         return false;
+    bool reserved = true;
     for (size_t i = 0; i < count; i++) {
         assert(numbers[i] < lanes->count);
-        struct pod_sched_lane *lane = &lanes->items[numbers[i]];
-        if (!pod_heap_reserve(&lane->queue, (size_t)lane->waiting + 1))
-            return false;
+        lanes->items[numbers[i]].waiting++;
     }
-    return true;
+    for (size_t i = 0; i < count; i++) {
+        struct pod_sched_lane *lane = &lanes->items[numbers[i]];
+        reserved = reserved && pod_heap_reserve(&lane->queue, lane->waiting);
+    }
+    for (size_t i = 0; i < count; i++)
+        lanes->items[numbers[i]].waiting--;
+    return reserved;
 }
 
 void pod_sched_lanes_join(struct pod_sched_lanes *lanes,

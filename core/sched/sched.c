@@ -334,6 +334,19 @@ static bool sched_reserve(struct pod_sched *sched,
                                    event->lane_count);
 }
 
+enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
+                                size_t edges, const uint32_t *lanes,
+                                size_t lane_count, struct pod_err *err)
+{
+    if (pod_sched_pool_reserve(&sched->nodes, nodes) &&
+        pod_sched_pool_reserve(&sched->edges, edges) &&
+        pod_heap_reserve(&sched->deadlines, sched->deadlines.count + nodes) &&
+        pod_sched_lanes_reserve(&sched->lanes, lanes, lane_count))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                       "no memory for %zu more operations", nodes);
+}
+
 // Whether a dependency that carries has ended badly, and which.
 static bool sched_doomed(const struct pod_sched_event *event, void **out_cause)
 {

@@ -127,6 +127,14 @@ void pod_sched_free(struct pod_sched *sched);
 // not settled at a time. Lanes number from 0. UINT32_MAX: no memory.
 uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window);
 
+// Takes memory for the next `nodes` SUBMITs, which have at most `edges`
+// dependencies in all and the places of `lanes` (with repetition): they cannot
+// fail then. OUT_OF_MEMORY.
+enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
+                                size_t edges, const uint32_t *lanes,
+                                size_t lane_count, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 // Makes one step. Effects collect until they are taken with
 // pod_sched_next_effect; take them all before the next step (asserted).
 // SUBMIT gives the node in *out_node (else out_node may be NULL). The only
