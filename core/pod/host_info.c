@@ -147,24 +147,25 @@ static struct pod_host_info *info_copy(const struct pod_driver_info *from,
     return info;
 }
 
-enum pod_code pod_host_info_copy(const struct pod_driver_info *from,
-                                 struct pod_host_info **out_info,
-                                 struct pod_err *err)
+struct pod_host_info *pod_host_info_new(const struct pod_driver_info *from,
+                                        struct pod_err *err)
 {
-    enum pod_code code = info_check_counts(from, err);
-    if (code == POD_OK)
-        code = info_check_cores(from, err);
-    if (code != POD_OK)
-        return code;
+    if (info_check_counts(from, err) != POD_OK ||
+        info_check_cores(from, err) != POD_OK)
+        return NULL;
 
     uint32_t *own = pod_calloc(from->chip_count, sizeof(*own));
     struct pod_host_info *info = own == NULL ? NULL : info_copy(from, own);
     pod_free(own);
     if (info == NULL)
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory for the description of a host");
-    *out_info = info;
-    return POD_OK;
+        (void)pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                          "no memory for the description of a host");
+    return info;
+}
+
+void pod_host_info_free(struct pod_host_info *info)
+{
+    pod_free(info);
 }
 
 enum pod_code pod_host_info_same(const struct pod_host_info *before,

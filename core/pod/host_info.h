@@ -19,7 +19,7 @@ enum {
     POD_HOST_TEXT_BYTES = 256,  // of platform and version
 };
 
-// One block, never changed, given back with pod_free.
+// Never changed.
 struct pod_host_info {
     const char *platform;
     const char *version;
@@ -38,11 +38,11 @@ struct pod_host_info {
 
 // Checks what a driver reports and copies it, leaving out chips that the host
 // itself says are another host's. Text is clipped, and bytes that are not
-// printable UTF-8 become '?'. WORKER_ERROR: it cannot be; OUT_OF_MEMORY.
-enum pod_code pod_host_info_copy(const struct pod_driver_info *from,
-                                 struct pod_host_info **out_info,
-                                 struct pod_err *err)
-    __attribute__((warn_unused_result));
+// printable UTF-8 become '?'. NULL with err set: WORKER_ERROR (it cannot be) or
+// OUT_OF_MEMORY.
+struct pod_host_info *pod_host_info_new(const struct pod_driver_info *from,
+                                        struct pod_err *err);
+void pod_host_info_free(struct pod_host_info *info); // NULL is allowed
 
 // Whether a host that came back is the machine it was: the same cores on the
 // same chips (their memory may have changed). Else WORKER_ERROR that says what

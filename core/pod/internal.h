@@ -3,7 +3,7 @@
 //
 // Every function whose name ends in _locked needs pod->lock held. The pattern
 // of every entry: lock, steps, collect what is to be done in a struct
-// pod_after, unlock, pod_after_run.
+// pod_after, unlock, do it (pod_enter, pod_leave).
 #ifndef POD_POD_INTERNAL_H
 #define POD_POD_INTERNAL_H
 
@@ -11,12 +11,11 @@
 
 #include "core/base/lock.h"
 #include "core/pod/handle.h"
+#include "core/pod/host_info.h"
 #include "core/pod/op.h"
 #include "core/pod/pod.h"
 
 // ----------------------------------------------------------------- topology
-
-struct pod_host_info;
 
 // One host. `outbox_lock` guards what stands below it; the rest is the
 // engine lock's.
@@ -68,11 +67,9 @@ struct pod_core {
     // Accepted allocations that are neither freed nor failed.
     uint64_t reserved;
     // Memory order (memory.c): the last allocation that had to wait for frees,
-    // and the unsettled frees accepted since; numbers, oldest first.
+    // and the unsettled frees accepted since (pod_op.memory_link).
     uint64_t last_squeezed;
-    uint64_t *frees;
-    size_t free_count;
-    size_t free_capacity;
+    struct pod_list frees;
     uint32_t open_operations;
     uint64_t running[8]; // operations that run on it now
     size_t running_count;
@@ -88,22 +85,19 @@ struct pod_chip {
 
 // Given by topology.c.
 //
-// A checked copy of what a worker says, or NULL with err set: made before the
-// lock is taken. Limits: 4096 cores and 4096 chips a host, worker cores
-// distinct, chips in range.
-struct pod_host_info *pod_host_info_new(const struct pod_driver_info *info,
-                                        struct pod_err *err);
-void pod_host_info_free(struct pod_host_info *info); // NULL is allowed
-// The host is open (again). Takes the info over. Cores get their pod ids when
-// every host has answered once (host->answered), in order of hosts; those of a
-// host that answers later come after all others. A host that comes back with
-// other cores than before is refused (err). Adds lanes and links. Sets
-// host->features, accepts, placed.
+// The host is open (again). Takes the info over, whatever comes of it. The
+// cores of a host get their pod ids when it and every host before it has
+// answered once (host->answered, set here), so they number in order of hosts;
+// those of a host that failed before it answered come after all that are placed
+// then. Sets host->features, accepts, placed; adds lanes. WORKER_ERROR: the host
+// came back as another machine, or claims the place of another host of its
+// slice; it must not be used. OUT_OF_MEMORY.
 enum pod_code pod_topology_ready_locked(struct pod *pod, struct pod_host *host,
                                         struct pod_host_info *owned_info,
                                         struct pod_err *err)
     __attribute__((warn_unused_result));
-// A host has failed for the first time: others may be placed now.
+// A host has failed before it answered: those behind it may be placed now.
+// Sets host->answered.
 void pod_topology_failed_locked(struct pod *pod, struct pod_host *host);
 void pod_topology_fini(struct pod *pod);
 
@@ -116,11 +110,15 @@ enum pod_phase {
     POD_PHASE_STOPPED,
 };
 
-// Scratch of a submission: the dependencies of the operation at hand.
-struct pod_dep_list {
-    struct pod_sched_dep *deps;
-    uint64_t *numbers;
-    struct pod_op **ops;
+// An edge that a submission found.
+struct pod_edge {
+    struct pod_op *op;
+    bool carries;
+};
+
+// Scratch of submissions, kept from one to the next.
+struct pod_edges {
+    struct pod_edge *items;
     size_t count;
     size_t capacity;
 };
@@ -137,8 +135,6 @@ struct pod {
     size_t core_count;
     struct pod_chip *chips;
     size_t chip_count;
-    struct pod_link_view *links;
-    size_t link_count;
 
     struct pod_table table;
     uint64_t last_number; // 0: none issued yet (or the one before first_number)
@@ -157,7 +153,8 @@ struct pod {
     uint64_t by_kind[POD_KIND_COUNT];
 
     struct pod_list woken; // pod_waiter.link
-    struct pod_dep_list scratch;
+    struct pod_list local; // pod_op.local: launched, and done without a driver
+    struct pod_edges edges;
     uint64_t dep_mark;
     struct pod_failure *fallback; // used when there is no memory for a failure
 
@@ -179,15 +176,16 @@ struct pod {
 struct pod_after {
     struct pod *pod;
     bool notify;               // waiters were woken
-    bool timer;                // the timer must look again
-    struct pod_list transfers; // pod_transfer.after_link
-    uint64_t kick[16];         // hosts (id % 1024) whose outboxes have calls
-    struct pod_list garbage;   // pod_op.link: records to free
+    bool idle;                 // pod->idle_cond is to be signalled
+    uint64_t kick;             // bit id % 64 of hosts whose outboxes have calls
+    struct pod_list transfers; // pod_transfer.after_link: push or finish
+    struct pod_list garbage;   // pod_op.link: expired records
 };
 
-void pod_after_init(struct pod_after *after, struct pod *pod);
-// Without the lock: drains outboxes, pushes to streams, notifies, frees.
-void pod_after_run(struct pod_after *after);
+// Takes the lock; lets it go and does what was collected: drains outboxes,
+// pushes to streams, notifies, frees.
+void pod_enter(struct pod *pod, struct pod_after *after);
+void pod_leave(struct pod *pod, struct pod_after *after);
 
 // -------------------------------------------------------- given by others
 // data.c: the bytes that reads keep.
