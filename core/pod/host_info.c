@@ -89,6 +89,16 @@ static char *info_copy_text(char *to, const char *from, size_t length)
     return to + length + 1;
 }
 
+static int info_compare_cores(const void *left, const void *right)
+{
+    const struct pod_driver_core *a = left;
+    const struct pod_driver_core *b = right;
+
+    if (a->chip != b->chip)
+        return a->chip < b->chip ? -1 : 1;
+    return a->worker_core < b->worker_core ? -1 : 1;
+}
+
 // Copies the host's own chips, and its cores with the chips' new indices.
 // `own` is room for the new index of each chip.
 static void info_copy_places(struct pod_driver_chip *chips,
@@ -107,6 +117,8 @@ static void info_copy_places(struct pod_driver_chip *chips,
         cores[i] = from->cores[i];
         cores[i].chip = own[from->cores[i].chip];
     }
+    if (from->core_count > 0)
+        qsort(cores, from->core_count, sizeof(*cores), info_compare_cores);
 }
 
 // Lays the block out. The counts are bounded: no sum here overflows.

@@ -28,8 +28,8 @@ struct pod_host_info {
     // The host's place in a slice of several; 0 of 1 when it stands alone.
     int32_t slice_host;
     int32_t slice_hosts;
-    // Its own cores, by rising worker_core, and its own chips alone:
-    // cores[i].chip is an index of these.
+    // Its own chips, and its cores, by chip and then by worker_core:
+    // cores[i].chip is an index of these chips.
     const struct pod_driver_core *cores;
     size_t core_count;
     const struct pod_driver_chip *chips;

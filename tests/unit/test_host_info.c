@@ -75,6 +75,29 @@ static void test_keeps_own_chips_alone(void **state)
     pod_host_info_free(info);
 }
 
+static void test_cores_stand_by_chip(void **state)
+{
+    (void)state;
+    static const struct pod_driver_core cores[] = {
+        {.worker_core = 0, .chip = 1},
+        {.worker_core = 1, .chip = 0},
+        {.worker_core = 2, .chip = 1},
+        {.worker_core = 3, .chip = 0},
+    };
+    static const uint32_t expected[] = {1, 3, 0, 2};
+    struct pod_driver_info from = slice_info;
+    from.host_count = 1;
+    from.cores = cores;
+    from.core_count = 4;
+    struct pod_host_info *info = copy(&from);
+
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(info->cores[i].worker_core, expected[i]);
+        assert_int_equal(info->cores[i].chip, i / 2);
+    }
+    pod_host_info_free(info);
+}
+
 static void test_alone_owns_all_chips(void **state)
 {
     (void)state;
@@ -292,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_keeps_own_chips_alone, check_no_leak),
+        cmocka_unit_test_teardown(test_cores_stand_by_chip, check_no_leak),
         cmocka_unit_test_teardown(test_alone_owns_all_chips, check_no_leak),
         cmocka_unit_test_teardown(test_text_is_clipped_and_printable,
                                   check_no_leak),
