@@ -33,7 +33,8 @@ struct pod_buffer {
     bool reserved;          // its bytes are counted in its core's reserved
     // The last operation that wrote it (the maker at first): pinned. Its
     // failure makes the buffer FAILED.
-    struct pod_op *last_writer;
+    struct pod_op *last_writer; // NULL once freed
+    uint64_t last_writer_number;
     struct pod_list readers; // pod_use.link: unsettled readers since then
     uint32_t tuple_uses;     // live tuples that it stands in, each place counts
     // Tuples. The records are valid while the tuple is not freed.

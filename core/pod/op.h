@@ -88,13 +88,18 @@ struct pod_call {
     enum pod_call_kind kind;
     enum pod_call_state state;
     bool cancel_asked;
+    bool started;
     uint32_t index; // meaning is the kind's: slot of a transfer, launch group
     struct pod *pod;
     struct pod_op *op;
     struct pod_host *host;
     uint64_t number; // for the driver: the operation's or an internal one
-    // The call's result, for one that is answered without the driver.
-    enum pod_reason refused;
+    uint32_t worker_core;
+    uint64_t handle; // what it works on, for the driver
+    uint64_t offset; // READ, WRITE
+    size_t count;
+    struct pod_blob *data; // WRITE: borrowed from the transfer
+    size_t data_offset;
 };
 
 // -------------------------------------------------------------------- uses
@@ -104,6 +109,15 @@ struct pod_use {
     struct pod_list link; // in the buffer's readers
     struct pod_buffer *buffer;
     struct pod_op *op;
+};
+
+// One operation writes a buffer. What it put aside when it was submitted, so
+// that a batch that fails can be undone.
+struct pod_write {
+    struct pod_buffer *buffer;
+    struct pod_op *writer_before;
+    uint64_t writer_number_before;
+    struct pod_list readers_before;
 };
 
 // One replica of an execution. Fixed but for outputs, which an automatic
@@ -123,6 +137,13 @@ struct pod_replica {
 };
 
 // ---------------------------------------------------------------- operations
+
+enum pod_op_stage {
+    POD_STAGE_MAIN,
+    POD_STAGE_PREPARE, // LOAD: compiles first; ALLOCATE: makes a tuple's leaves
+    POD_STAGE_BYTES,   // moves bytes
+    POD_STAGE_UNDO,    // ALLOCATE: gives back what cannot be filled
+};
 
 struct pod_op {
     uint64_t number;
@@ -144,10 +165,8 @@ struct pod_op {
     int64_t retired_ns; // monotonic: when it became history
     bool settled;       // ended, and its host has let go of it
     bool launched;
-    bool retired;  // stands in pod->history
-    bool admitted; // counted and in the table
-    bool aborted;  // its submission failed half-way: freed when released
-    bool dead;     // no memory of it but the scheduler's edges
+    bool retired; // stands in pod->history
+    bool expired; // out of the table: to be freed
 
     // ---- the request (fixed)
     uint32_t host; // POD_NO_ID: none or several
@@ -190,22 +209,31 @@ struct pod_op {
     uint32_t dep_count;
     uint32_t dep_met;  // the first so many are known to be settled
     uint64_t dep_mark; // scratch of the submission that looked at it last
-    uint32_t dep_index;
-    struct pod_use *uses; // buffers it reads
+    size_t dep_index;
+    struct pod_op *doomed_by; // while it is submitted
+    struct pod_use *uses;     // buffers it reads
     size_t use_count;
     size_t use_capacity;
+    struct pod_write *writes; // buffers it writes, while it is submitted
+    size_t write_count;
+    size_t write_capacity;
+    struct pod_load_use *load_uses; // EXECUTE: one a replica
 
     // ---- the work
     struct pod_transfer *transfer; // NULL: moves no bytes
-    struct pod_call call;          // for kinds that make one call
-    struct pod_call *calls;        // one a host: COMPILE, RESET, EXECUTE, FREE
+    enum pod_op_stage stage;
+    struct pod_call call;   // the call of its own number
+    struct pod_call *calls; // one a host: COMPILE, RESET, EXECUTE, FREE
     size_t call_count;
     uint32_t open_calls;
     struct pod_driver_launch *driver_launches; // EXECUTE, grouped by call
     uint32_t *group_starts;  // first launch of each call; call_count + 1
     uint32_t *replica_hosts; // by replica
     uint32_t *replica_cores;
+    struct pod_list memory_link; // FREE: in its core's frees
     struct pod_list joined; // in the list of what it waits for while launched
+    struct pod_list local;  // in pod->local: done without a driver
+    struct pod_compiled *compiled; // COMPILE, FREE of a program: held
     // COMPILE and RESET: the outcome by host; NULL else.
     struct pod_outcome *outcomes;
     size_t outcome_count;
@@ -234,9 +262,9 @@ struct pod_op {
     bool data_dropped;
     int64_t data_until_ns;     // monotonic: when they are dropped
     struct pod_list data_link; // in pod->data, by time
-    struct pod_shape *shape; // of the buffer that was read; NULL: raw
+    struct pod_shape *shape;   // of the buffer that was read; NULL: raw
 
-    void *block; // memory of names, labels and numbers above
+    void *block; // memory of name, labels, and of arrays by kind
 };
 
 // The outcome of a compile or a reset on one host.

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the engine proper offer each other: submitting, stepping,
+// launching, completing. For core/pod alone.
+//
+//   submit.c  requests become records         effect.c   steps of the scheduler
+//   check.c   what can be refused at once     launch.c   records become calls
+//   hazard.c  what must wait for what         outbox.c   calls reach drivers
+//   memory.c  order of memory of a core       complete.c answers come back
+//   transfer.c bytes in bounded pieces        compile.c  programs and loads
+//   gang.c    executions                      loss.c     hosts come and go
+#ifndef POD_POD_ENGINE_H
+#define POD_POD_ENGINE_H
+
+#include "core/pod/internal.h"
+
+// ----------------------------------------------------------- failure.c
+// All of these replace a failure that was set before.
+
+// Ends are explained before they happen: the operation fails by itself.
+// NULL: there was no memory for it.
+void pod_fail_with_locked(struct pod *pod, struct pod_op *op,
+                          struct pod_failure *owned_failure);
+void pod_fail_locked(struct pod *pod, struct pod_op *op, enum pod_reason reason,
+                     const char *text);
+void pod_fail_err_locked(struct pod *pod, struct pod_op *op,
+                         const struct pod_err *err);
+void pod_unfail_locked(struct pod_op *op);
+// It is brought down by `cause`, which ended badly or whose handle is lost.
+void pod_inherit_locked(struct pod *pod, struct pod_op *op,
+                        const struct pod_op *cause);
+// The handle that an operation made, or NULL.
+struct pod_handle *pod_op_handle(const struct pod_op *op);
+
+// ------------------------------------------------------------ op_new.c
+
+// A record for a request, with room for all it will need; not in the table.
+// `outputs` are the records of its automatic outputs by launch, or NULL.
+enum pod_code pod_op_new(struct pod *pod, const struct pod_request *request,
+                         struct pod_op **out_op, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// A record of an ALLOCATE for an automatic output.
+struct pod_op *pod_op_new_output(void);
+// Any record, whatever it has; without the lock. NULL is allowed.
+void pod_op_free(struct pod *pod, struct pod_op *op);
+// What only matters until it is settled. Without the lock or with it.
+void pod_op_free_work(struct pod_op *op);
+
+// ------------------------------------------------------------- hazard.c
+
+// What a new operation waits for, while it is found.
+struct pod_hazard {
+    struct pod *pod;
+    struct pod_op *op;
+    size_t first; // its edges are pod->edges.items[first...]
+};
+
+void pod_hazard_begin_locked(struct pod_hazard *hazard, struct pod *pod,
+                             struct pod_op *op);
+// An edge; met or unneeded ones are left out. All return false: no memory.
+bool pod_hazard_after_locked(struct pod_hazard *hazard, struct pod_op *dep,
+                             bool carries);
+bool pod_hazard_read_locked(struct pod_hazard *hazard,
+                            struct pod_buffer *buffer);
+bool pod_hazard_write_locked(struct pod_hazard *hazard,
+                             struct pod_buffer *buffer, bool whole);
+bool pod_hazard_free_locked(struct pod_hazard *hazard,
+                            struct pod_buffer *buffer);
+// Undoes what an operation's hazards changed in buffers (newest first).
+void pod_hazard_undo_locked(struct pod_op *op);
+// Makes it final: what was put aside is let go.
+void pod_hazard_commit_locked(struct pod *pod, struct pod_op *op);
+// The operation is settled: nobody waits for its uses any more.
+void pod_hazard_settle_locked(struct pod_op *op);
+
+// ------------------------------------------------------------- memory.c
+
+// Whether an allocation fits what is not spoken for.
+bool pod_memory_fits(const struct pod_core *core, uint64_t bytes);
+// Orders an allocation that does not fit behind the frees of its core.
+bool pod_memory_wait_locked(struct pod_hazard *hazard, struct pod_core *core);
+// A FREE was accepted on a core.
+void pod_memory_freeing_locked(struct pod_core *core, struct pod_op *op);
+// A buffer's bytes are not spoken for any more (freed, failed, lost).
+void pod_memory_release_locked(struct pod *pod, struct pod_buffer *buffer);
+
+// ------------------------------------------------------------- effect.c
+
+// One step of the scheduler and all that follows. DONE, END and CANCEL need
+// the failure set before if the state is a bad one.
+void pod_step_locked(struct pod *pod, struct pod_op *op,
+                     enum pod_sched_event_kind kind, enum pod_sched_state state,
+                     bool cascade, struct pod_after *after);
+void pod_advance_locked(struct pod *pod, struct pod_after *after);
+// What a SUBMIT of `op` brought; called when all of its batch are submitted.
+void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
+                             const struct pod_sched_effect *effect,
+                             struct pod_after *after);
+// A launched operation that needs no driver (any more): it ends when the
+// present step is over, well, or FAILED if a failure is set.
+void pod_done_local_locked(struct pod *pod, struct pod_op *op);
+void pod_run_local_locked(struct pod *pod, struct pod_after *after);
+
+void pod_pin(struct pod_op *op);
+void pod_unpin_locked(struct pod *pod, struct pod_op *op);
+
+// ------------------------------------------------------- launch.c, outbox.c
+
+void pod_launch_locked(struct pod *pod, struct pod_op *op,
+                       struct pod_after *after);
+void pod_interrupt_locked(struct pod *pod, struct pod_op *op,
+                          struct pod_after *after);
+// Puts a call in its host's outbox. Everything but links and state is set.
+void pod_call_queue_locked(struct pod_call *call, struct pod_after *after);
+// Sets the common members of a call.
+void pod_call_init(struct pod_call *call, struct pod_op *op,
+                   struct pod_host *host, enum pod_call_kind kind,
+                   uint64_t number);
+// Asks for its end; one that the driver has not got yet is taken back and
+// true is returned: it is over.
+bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after);
+// A call is answered: it is idle again, and no cancel of it is under way.
+void pod_call_answered_locked(struct pod_call *call);
+uint64_t pod_call_number_locked(struct pod *pod);
+enum pod_code pod_outbox_start(struct pod_host *host, struct pod_err *err);
+void pod_outbox_stop(struct pod_host *host);
+// Makes the calls that wait, if no other thread does.
+void pod_outbox_drain(struct pod_host *host);
+// Whether calls can be made: READY or CORDONED.
+bool pod_host_up(const struct pod_host *host);
+
+// ------------------------------------------------------------ complete.c
+
+// The answer to a call, with everything copied that is borrowed.
+struct pod_answer {
+    enum pod_sched_state state;  // SUCCEEDED, FAILED, CANCELLED, LOST
+    struct pod_failure *failure; // of a bad one; NULL also if no memory
+    struct pod_blob *data;
+    bool has_shape;
+    struct pod_program_shape shape;
+};
+
+void pod_call_started(void *arg); // struct pod_call
+void pod_call_done(void *arg, const struct pod_driver_result *result);
+// Settles a launched operation all of whose calls are answered: well, or as
+// the first bad answer that was kept says.
+void pod_complete_locked(struct pod *pod, struct pod_op *op,
+                         struct pod_after *after);
+// Keeps a bad answer as the operation's, unless a better one came before.
+void pod_keep_failure_locked(struct pod *pod, struct pod_op *op,
+                             struct pod_answer *answer);
+// The rest of an operation's work for each kind of answer.
+void pod_answer_locked(struct pod *pod, struct pod_call *call,
+                       struct pod_answer *answer, struct pod_after *after);
+
+// ------------------------------------------------------------ transfer.c
+
+enum { POD_TRANSFER_SLOTS = 4 };
+
+struct pod_transfer_slot {
+    struct pod_call call;
+    uint64_t offset; // in the transfer
+    size_t count;
+    struct pod_blob *blob;
+    bool arrived; // read and not handed on yet
+};
+
+// Bytes that move in pieces: from a blob, a pattern or a buffer, to a buffer, a
+// stream or the record. Counted: the operation has it, and the stream while it
+// may call back. `refs` and all the rest are guarded by the engine's lock.
+struct pod_transfer {
+    long refs;
+    struct pod *pod;
+    struct pod_op *op;     // NULL: the operation is gone
+    struct pod_blob *blob; // what is written; NULL: it is read
+    size_t period;         // of a pattern in `blob`; 0: blob is the whole
+    struct pod_host *from; // NULL: from `blob`
+    uint64_t from_handle;
+    uint64_t from_offset;
+    struct pod_host *to; // NULL: to the stream, or kept
+    uint64_t to_handle;
+    uint64_t to_offset;
+    struct pod_stream *stream;
+    uint64_t total;
+    uint64_t next;   // bytes whose moving has begun
+    uint64_t handed; // READ: bytes pushed or kept, in order
+    uint64_t moved;  // bytes that have arrived
+    bool failing;    // no more is begun
+    bool full;       // the stream has no room
+    bool pushing;    // a thread is at it without the lock
+    bool finish;     // the stream is to be finished
+    struct pod_err finish_err;
+    struct pod_list after_link;
+    struct pod_transfer_slot slots[POD_TRANSFER_SLOTS];
+};
+
+struct pod_transfer *pod_transfer_new(struct pod *pod, struct pod_op *op);
+void pod_transfer_unref(struct pod_transfer *transfer); // NULL is allowed
+// Begins: what is set are ends, total.
+void pod_transfer_start_locked(struct pod_transfer *transfer,
+                               struct pod_after *after);
+void pod_transfer_answer_locked(struct pod_transfer *transfer,
+                                struct pod_call *call,
+                                struct pod_answer *answer,
+                                struct pod_after *after);
+void pod_transfer_cancel_locked(struct pod_transfer *transfer,
+                                struct pod_after *after);
+// The operation has ended: its stream is told why.
+void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after);
+// Without the lock: pushes, finishes.
+void pod_transfer_after(struct pod_transfer *transfer);
+
+// ------------------------------------------------- compile.c, gang.c, ...
+
+// The record of equal content, or a new one; false: no memory.
+void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
+                               struct pod_after *after);
+void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
+                               struct pod_answer *answer,
+                               struct pod_after *after);
+void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
+                            struct pod_after *after);
+void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
+                                    struct pod_after *after);
+void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled);
+void pod_compiled_free(struct pod_compiled *compiled);
+
+void pod_execute_launch_locked(struct pod *pod, struct pod_op *op,
+                               struct pod_after *after);
+void pod_execute_answer_locked(struct pod *pod, struct pod_call *call,
+                               struct pod_answer *answer,
+                               struct pod_after *after);
+// Checks the buffers of one replica against its program's shape.
+enum pod_code pod_execute_check_locked(const struct pod_replica *replica,
+                                       struct pod_err *err);
+
+// An automatic output: its shape is known now. True: go on as usual.
+bool pod_output_launch_locked(struct pod *pod, struct pod_op *op,
+                              struct pod_after *after);
+
+void pod_reset_launch_locked(struct pod *pod, struct pod_op *op,
+                             struct pod_after *after);
+void pod_reset_answer_locked(struct pod *pod, struct pod_call *call,
+                             struct pod_answer *answer,
+                             struct pod_after *after);
+// A RESET was accepted: everything before it ends.
+void pod_reset_all_locked(struct pod *pod, struct pod_op *reset,
+                          struct pod_after *after);
+
+// The observer of a host's driver.
+struct pod_driver_observer pod_loss_observer(struct pod_host *host);
+
+// ------------------------------------------------------------- history.c
+
+// Expires what is too old or too many; a bounded number at a time.
+void pod_history_trim_locked(struct pod *pod, struct pod_after *after);
+// When the oldest is due, or POD_NEVER.
+int64_t pod_history_due_locked(const struct pod *pod);
+
+static inline int64_t pod_now(const struct pod *pod)
+{
+    return pod_clock_mono(&pod->options.clock);
+}
+
+#endif

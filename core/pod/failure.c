@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures and the chains of causes. Whatever happens here when there is no
+// memory, an operation that ended badly has a failure to show: the pod keeps
+// one for that.
+#include "core/pod/engine.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+
+struct pod_failure *pod_failure_new(const struct pod *pod,
+                                    const struct pod_op *op,
+                                    const struct pod_err *err, bool from_worker)
+{
+    size_t length = strnlen(err->text, sizeof(err->text));
+    struct pod_failure *failure = pod_malloc(sizeof(*failure) + length + 1);
+
+    if (failure == NULL)
+        return NULL;
+    *failure = (struct pod_failure){
+        .refs = 1,
+        .root = op == NULL ? 0 : op->number,
+        .kind = op == NULL ? POD_KIND_RESET : op->kind,
+        .host = op == NULL ? POD_NO_ID : op->host,
+        .core = op == NULL ? POD_NO_ID : op->core,
+        .code = err->code,
+        .reason = err->reason,
+        .line = err->line,
+        .column = err->column,
+        .from_worker = from_worker,
+        .at_wall_ns = pod_clock_wall(&pod->options.clock),
+    };
+    memcpy(failure->text, err->text, length);
+    failure->text[length] = '\0';
+    return failure;
+}
+
+struct pod_failure *pod_failure_ref(struct pod_failure *failure)
+{
+    failure->refs++;
+    return failure;
+}
+
+void pod_failure_unref(struct pod_failure *failure)
+{
+    if (failure != NULL && --failure->refs == 0)
+        pod_free(failure);
+}
+
+void pod_fail_with_locked(struct pod *pod, struct pod_op *op,
+                          struct pod_failure *owned_failure)
+{
+    pod_failure_unref(op->failure);
+    op->failure =
+        owned_failure != NULL ? owned_failure : pod_failure_ref(pod->fallback);
+    op->root = op->number;
+}
+
+void pod_fail_locked(struct pod *pod, struct pod_op *op, enum pod_reason reason,
+                     const char *text)
+{
+    struct pod_err err;
+
+    pod_err_set(&err, reason, "%s", text);
+    pod_fail_with_locked(pod, op, pod_failure_new(pod, op, &err, false));
+}
+
+void pod_fail_err_locked(struct pod *pod, struct pod_op *op,
+                         const struct pod_err *err)
+{
+    pod_fail_with_locked(pod, op, pod_failure_new(pod, op, err, false));
+}
+
+void pod_unfail_locked(struct pod_op *op)
+{
+    pod_failure_unref(op->failure);
+    op->failure = NULL;
+    op->root = 0;
+}
+
+// The chain of a dependent: its cause, then the cause's own chain.
+static void failure_chain(struct pod_op *op, const struct pod_op *cause)
+{
+    const struct pod_causes *more = cause->causes;
+    uint32_t count = more == NULL ? 0 : more->count;
+    uint32_t kept = count < POD_CAUSES_MAX ? count : POD_CAUSES_MAX - 1;
+    struct pod_causes *causes = pod_malloc(
+        sizeof(*causes) + (kept + 1) * sizeof(struct pod_event_cause));
+
+    if (causes == NULL)
+        return;
+    causes->count = kept + 1;
+    causes->omitted = count - kept + (more == NULL ? 0 : more->omitted);
+    causes->items[0] = (struct pod_event_cause){
+        .number = cause->number,
+        .kind = cause->kind,
+        .state = cause->state,
+        .code = cause->failure == NULL ? POD_DATA_LOSS : cause->failure->code,
+    };
+    if (kept > 0)
+        memcpy(&causes->items[1], more->items,
+               kept * sizeof(struct pod_event_cause));
+    pod_free(op->causes);
+    op->causes = causes;
+}
+
+// The handle that an operation made, or NULL.
+struct pod_handle *pod_op_handle(const struct pod_op *op)
+{
+    if (op->buffer != NULL)
+        return &op->buffer->handle;
+    if (op->program != NULL)
+        return &op->program->handle;
+    if (op->load != NULL)
+        return &op->load->handle;
+    return NULL;
+}
+
+static struct pod_failure *failure_of_loss(struct pod *pod,
+                                           const struct pod_op *maker)
+{
+    const struct pod_handle *handle = pod_op_handle(maker);
+    struct pod_err err;
+
+    pod_err_set(&err, POD_REASON_BUFFER_LOST,
+                "what operation %llu made is lost: %s",
+                (unsigned long long)maker->number,
+                handle != NULL && handle->loss != NULL ? handle->loss->text
+                                                       : "its host went away");
+    return pod_failure_new(pod, maker, &err, false);
+}
+
+void pod_inherit_locked(struct pod *pod, struct pod_op *op,
+                        const struct pod_op *cause)
+{
+    if (cause->failure != NULL) {
+        pod_fail_with_locked(pod, op, pod_failure_ref(cause->failure));
+        op->root = cause->root;
+    } else {
+        pod_fail_with_locked(pod, op, failure_of_loss(pod, cause));
+        op->root = cause->number;
+    }
+    failure_chain(op, cause);
+}
