@@ -101,4 +101,17 @@ void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
 
+struct pod_sched {
+    struct pod_list effects;
+    // Nodes that ended without having been launched and must settle in this
+    // step. They are in `effects`.
+    size_t unsettled;
+    struct pod_sched_node *ahead; // launched nodes whose dependents may follow
+    struct pod_heap deadlines;    // of open nodes
+    uint64_t submitted;           // how many nodes ever
+    struct pod_sched_pool nodes;
+    struct pod_sched_pool edges;
+    struct pod_sched_lanes lanes;
+};
+
 #endif

@@ -24,19 +24,6 @@
 #include "core/base/mem.h"
 #include "core/sched/internal.h"
 
-struct pod_sched {
-    struct pod_list effects;
-    // Nodes that ended without having been launched and must settle in this
-    // step. They are in `effects`.
-    size_t unsettled;
-    struct pod_sched_node *ahead; // launched nodes whose dependents may follow
-    struct pod_heap deadlines;    // of open nodes
-    uint64_t submitted;           // how many nodes ever
-    struct pod_sched_pool nodes;
-    struct pod_sched_pool edges;
-    struct pod_sched_lanes lanes;
-};
-
 struct pod_sched *pod_sched_new(void)
 {
     struct pod_sched *sched = pod_calloc(1, sizeof *sched);

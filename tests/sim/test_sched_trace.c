@@ -885,6 +885,69 @@ static void test_end_launched(void **state)
                 "[0]   b launch\n");
 }
 
+// Sent ahead of a node that is never launched: its end lets the dependent go.
+static void test_ahead_of_unlaunched(void **state)
+{
+    (void)state;
+    trace_check("[0] lane 1\n"
+                "[0] submit a lanes=0\n"
+                "[0]   a READY launch\n"
+                "[0] submit b lanes=0\n"
+                "[0]   b READY\n"
+                "[0] submit c follows=b!\n"
+                "[0] cancel b\n"
+                "[0]   b CANCELLED released\n"
+                "[0]   c READY launch\n");
+}
+
+// Sent ahead over an edge that only orders.
+static void test_ahead_order_only(void **state)
+{
+    (void)state;
+    trace_check("[0] lane 1\n"
+                "[0] submit a lanes=0\n"
+                "[0]   a READY launch\n"
+                "[0] submit b lanes=0\n"
+                "[0]   b READY\n"
+                "[0] submit c follows=b!\n"
+                "[0] done a SUCCEEDED\n"
+                "[0]   a SUCCEEDED released\n"
+                "[0]   b launch\n"
+                "[0]   c launch\n"
+                "[0] done b FAILED\n"
+                "[0]   b FAILED released\n"
+                "[0]   c READY\n");
+}
+
+// A worker may begin before we know that the dependency is done.
+static void test_ahead_started(void **state)
+{
+    (void)state;
+    trace_check("[0] submit a\n"
+                "[0]   a READY launch\n"
+                "[0] submit b needs=a!\n"
+                "[0]   b launch\n"
+                "[0] started b\n"
+                "[0]   b RUNNING\n"
+                "[0] done a SUCCEEDED\n"
+                "[0]   a SUCCEEDED released\n"
+                "[0] done b SUCCEEDED\n"
+                "[0]   b SUCCEEDED released\n");
+}
+
+// What a worker says of an ended node changes nothing but that it settles.
+static void test_started_after_end(void **state)
+{
+    (void)state;
+    trace_check("[0] submit a\n"
+                "[0]   a READY launch\n"
+                "[0] end a LOST\n"
+                "[0]   a LOST\n"
+                "[0] started a\n"
+                "[0] done a SUCCEEDED\n"
+                "[0]   a released\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -924,6 +987,10 @@ int main(void)
         cmocka_unit_test(test_skipped_drains),
         cmocka_unit_test(test_end_releases_lane),
         cmocka_unit_test(test_end_launched),
+        cmocka_unit_test(test_ahead_of_unlaunched),
+        cmocka_unit_test(test_ahead_order_only),
+        cmocka_unit_test(test_ahead_started),
+        cmocka_unit_test(test_started_after_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
