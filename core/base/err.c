@@ -104,6 +104,7 @@ static enum pod_code err_fill(struct pod_err *err, enum pod_code code,
     err->reason = reason;
     err->line = 0;
     err->column = 0;
+    err->pointer[0] = '\0';
     err_put(err, 0, scratch, length);
     return code;
 }
@@ -129,6 +130,22 @@ enum pod_code pod_err_set_code(struct pod_err *err, enum pod_code code,
     code = err_fill(err, code, reason, format, args);
     va_end(args);
     return code;
+}
+
+void pod_err_at(struct pod_err *err, const char *format, ...)
+{
+    va_list args;
+
+    if (err == NULL)
+        return;
+    va_start(args, format);
+    int length = vsnprintf(err->pointer, sizeof err->pointer, format, args);
+    va_end(args);
+    // A pointer that was cut would name another place: the whole is named.
+    if (length >= (int)sizeof err->pointer) {
+        char *last = strrchr(err->pointer, '/');
+        err->pointer[last != NULL ? last - err->pointer : 0] = '\0';
+    }
 }
 
 void pod_err_wrap(struct pod_err *err, const char *format, ...)

@@ -164,6 +164,7 @@ enum pod_code pod_err_set_code(struct pod_err *err, enum pod_code code,
     __attribute__((format(printf, 4, 5)));
 
 // Names the place in the request. Setting an error clears it, so call it after.
+// A place whose pointer is too long is named by what holds it.
 void pod_err_at(struct pod_err *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
