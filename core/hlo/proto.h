@@ -6,7 +6,7 @@
 #include "core/hlo/module.h"
 
 // Parses and verifies a serialized HloProto or HloModuleProto, told apart by
-// what their field 1 holds: a module or its name. Unknown fields are kept and
+// their fields: only a module has numbers above 3. Unknown fields are kept and
 // packed again. On success `*out` is the caller's. INVALID_PROGRAM for a
 // malformed message (with the offset of the fault) or program; OUT_OF_MEMORY;
 // RESOURCE_EXHAUSTED for more than POD_HLO_MAX_BYTES, messages nested more than
