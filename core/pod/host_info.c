@@ -249,10 +249,10 @@ static int site_compare(const void *left, const void *right)
     return order != 0 ? order : site_order(a->id, b->id);
 }
 
-static int site_compare_pair(const void *left, const void *right)
+static int site_compare_link(const void *left, const void *right)
 {
-    const struct pod_site_pair *a = left;
-    const struct pod_site_pair *b = right;
+    const struct pod_link_view *a = left;
+    const struct pod_link_view *b = right;
     int order = site_order(a->from, b->from);
 
     return order != 0 ? order : site_order(a->to, b->to);
@@ -279,9 +279,9 @@ static const struct pod_site *site_find(const struct pod_site *sites,
 }
 
 size_t pod_sites_link(struct pod_site *sites, size_t count,
-                      struct pod_site_pair *out_pairs)
+                      struct pod_link_view *out_links)
 {
-    size_t pairs = 0;
+    size_t links = 0;
 
     if (count == 0)
         return 0;
@@ -300,12 +300,12 @@ size_t pod_sites_link(struct pod_site *sites, size_t count,
             if (other == NULL)
                 continue;
             bool rising = sites[i].id < other->id;
-            out_pairs[pairs++] = (struct pod_site_pair){
+            out_links[links++] = (struct pod_link_view){
                 .from = rising ? sites[i].id : other->id,
                 .to = rising ? other->id : sites[i].id,
             };
         }
     }
-    qsort(out_pairs, pairs, sizeof(*out_pairs), site_compare_pair);
-    return pairs;
+    qsort(out_links, links, sizeof(*out_links), site_compare_link);
+    return links;
 }

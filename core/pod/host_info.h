@@ -12,6 +12,7 @@
 
 #include "core/base/err.h"
 #include "core/driver/driver.h"
+#include "core/pod/pod.h"
 
 enum {
     POD_HOST_MAX_CORES = 4096,
@@ -78,16 +79,11 @@ struct pod_site {
     uint32_t id;
 };
 
-struct pod_site_pair {
-    uint32_t from; // from < to
-    uint32_t to;
-};
-
 // Finds the chips that are next to each other: of one slice, their coordinates
-// differing by one in one axis. Sorts `sites`. `out_pairs` has room for
+// differing by one in one axis. Sorts `sites`. `out_links` has room for
 // 3 * count; returns how many there are, by rising from, then to. Of chips that
 // claim one place only one is linked.
 size_t pod_sites_link(struct pod_site *sites, size_t count,
-                      struct pod_site_pair *out_pairs);
+                      struct pod_link_view *out_links);
 
 #endif

@@ -255,7 +255,7 @@ static void test_links_of_a_box(void **state)
 {
     (void)state;
     struct pod_site sites[12];
-    struct pod_site_pair pairs[36];
+    struct pod_link_view links[36];
     uint32_t id = 0;
 
     // 3 x 2 x 2, numbered with x fastest.
@@ -265,20 +265,20 @@ static void test_links_of_a_box(void **state)
                 sites[id] = (struct pod_site){
                     .slice = {2, 0}, .x = x, .y = y, .z = z, .id = id};
     // 2*2*2 along x, 3*1*2 along y, 3*2*1 along z.
-    assert_int_equal(pod_sites_link(sites, 12, pairs), 8 + 6 + 6);
+    assert_int_equal(pod_sites_link(sites, 12, links), 8 + 6 + 6);
     const uint32_t first[][2] = {{0, 1}, {0, 3}, {0, 6}, {1, 2}, {1, 4}};
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(pairs[i].from, first[i][0]);
-        assert_int_equal(pairs[i].to, first[i][1]);
+        assert_int_equal(links[i].from, first[i][0]);
+        assert_int_equal(links[i].to, first[i][1]);
     }
-    assert_int_equal(pairs[19].from, 10);
-    assert_int_equal(pairs[19].to, 11);
+    assert_int_equal(links[19].from, 10);
+    assert_int_equal(links[19].to, 11);
 }
 
 static void test_links_stay_in_a_slice(void **state)
 {
     (void)state;
-    struct pod_site_pair pairs[12];
+    struct pod_link_view links[12];
     struct pod_site sites[] = {
         {.slice = {1, 0}, .x = 0, .id = 0},
         {.slice = {1, 0}, .x = 1, .id = 1},
@@ -286,16 +286,16 @@ static void test_links_stay_in_a_slice(void **state)
         {.slice = {1, 1}, .x = 2, .id = 3},
     };
 
-    assert_int_equal(pod_sites_link(sites, 0, pairs), 0);
-    assert_int_equal(pod_sites_link(sites, 4, pairs), 1);
-    assert_int_equal(pairs[0].from, 0);
-    assert_int_equal(pairs[0].to, 1);
+    assert_int_equal(pod_sites_link(sites, 0, links), 0);
+    assert_int_equal(pod_sites_link(sites, 4, links), 1);
+    assert_int_equal(links[0].from, 0);
+    assert_int_equal(links[0].to, 1);
 }
 
 static void test_links_of_odd_places(void **state)
 {
     (void)state;
-    struct pod_site_pair pairs[12];
+    struct pod_link_view links[12];
     // The end of the numbers has no neighbour at their start; of two that
     // claim one place the first is linked, its id being above its neighbour's.
     struct pod_site sites[] = {
@@ -306,9 +306,9 @@ static void test_links_of_odd_places(void **state)
         {.slice = {1, 0}, .x = 5, .id = 2},
     };
 
-    assert_int_equal(pod_sites_link(sites, 5, pairs), 1);
-    assert_int_equal(pairs[0].from, 2);
-    assert_int_equal(pairs[0].to, 3);
+    assert_int_equal(pod_sites_link(sites, 5, links), 1);
+    assert_int_equal(links[0].from, 2);
+    assert_int_equal(links[0].to, 3);
 }
 
 int main(void)
