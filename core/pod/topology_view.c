@@ -157,45 +157,43 @@ void pod_topology_view_fini(struct pod_topology_view *view)
 
 // ---------------------------------------------------------------- operating
 
-static enum pod_code topology_find_host(const struct pod *pod, uint32_t id,
-                                        struct pod_host **out_host,
-                                        struct pod_err *err)
+// NULL with err set: there is no such host.
+static struct pod_host *topology_find_host(const struct pod *pod, uint32_t id,
+                                           struct pod_err *err)
 {
-    if (id >= pod->host_count)
-        return pod_err_set(err, POD_REASON_NOT_FOUND,
-                           "there is no host %u, the pod has %zu", id,
-                           pod->host_count);
-    *out_host = pod->hosts[id];
-    return POD_OK;
+    if (id < pod->host_count)
+        return pod->hosts[id];
+    (void)pod_err_set(err, POD_REASON_NOT_FOUND,
+                      "there is no host %u, the pod has %zu", id,
+                      pod->host_count);
+    return NULL;
 }
 
 enum pod_code pod_cordon(struct pod *pod, uint32_t id, bool cordon,
                          struct pod_err *err)
 {
-    struct pod_host *host;
-
     pod_mutex_lock(&pod->lock);
-    enum pod_code code = topology_find_host(pod, id, &host, err);
-    if (code == POD_OK) {
+    struct pod_host *host = topology_find_host(pod, id, err);
+    if (host != NULL) {
         host->cordoned = cordon;
         if (host->state == POD_HOST_READY || host->state == POD_HOST_CORDONED)
             host->state = cordon ? POD_HOST_CORDONED : POD_HOST_READY;
     }
     pod_mutex_unlock(&pod->lock);
-    return code;
+    return host == NULL ? POD_NOT_FOUND : POD_OK;
 }
 
 enum pod_code pod_reconnect(struct pod *pod, uint32_t id, struct pod_err *err)
 {
-    struct pod_host *host;
-
     pod_mutex_lock(&pod->lock);
-    enum pod_code code = topology_find_host(pod, id, &host, err);
+    struct pod_host *host = topology_find_host(pod, id, err);
     bool open =
         pod->phase == POD_PHASE_RUNNING || pod->phase == POD_PHASE_DRAINING;
     pod_mutex_unlock(&pod->lock);
+    if (host == NULL)
+        return POD_NOT_FOUND;
     // The driver of a host is fixed once the pod runs.
-    if (code == POD_OK && open)
+    if (open)
         host->driver->ops->reconnect(host->driver);
-    return code;
+    return POD_OK;
 }
