@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: Apache-2.0
+// The in-process driver around a fake device (fake_device.h).
+#include "tests/unit/driver_calls.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/driver/inproc.h"
+#include "tests/unit/fake_device.h"
+
+enum { HOST_BYTES = 1 << 20 };
+
+struct host {
+    struct calls_watch watch;
+    struct fake_device *fake;
+    struct pod_driver *driver;
+};
+
+static void host_make(struct host *host, uint32_t cores,
+                      struct pod_gang_hub *hub, uint32_t index)
+{
+    static const struct pod_driver_chip chips[] = {{.x = 0}, {.x = 1}};
+    static const uint32_t core_chips[FAKE_MAX_REPLICAS] = {0, 1};
+    struct pod_err err;
+
+    calls_watch_init(&host->watch);
+    host->fake = fake_new(cores, HOST_BYTES);
+    struct pod_inproc_options options = {
+        .device = &host->fake->base,
+        .hub = hub,
+        .host = index,
+        .host_count = 2,
+        .chips = chips,
+        .chip_count = 2,
+        .core_chips = core_chips,
+        .heartbeat_ns = POD_NS_PER_S / 100,
+    };
+    assert_int_equal(pod_inproc_new(&options, &host->driver, &err), POD_OK);
+}
+
+static void host_open(struct host *host, uint32_t cores,
+                      struct pod_gang_hub *hub, uint32_t index)
+{
+    struct pod_driver_observer observer = calls_observer(&host->watch);
+
+    host_make(host, cores, hub, index);
+    host->driver->ops->open(host->driver, &observer);
+    calls_await(&host->watch, &host->watch.ready, 1);
+}
+
+static void host_close(struct host *host)
+{
+    host->driver->ops->close(host->driver);
+    host->driver->ops->free(host->driver);
+    assert_int_equal(host->watch.inlined, 0);
+    assert_int_equal(host->watch.late, 0);
+    calls_watch_fini(&host->watch);
+}
+
+static void test_ready_tells_cores_and_chips(void **state)
+{
+    struct host host;
+
+    (void)state;
+    host_open(&host, 3, NULL, 1);
+    assert_int_equal(host.watch.info.core_count, 3);
+    assert_int_equal(host.watch.info.cores[1].worker_core, 1);
+    assert_int_equal(host.watch.info.cores[1].chip, 1);
+    assert_int_equal(host.watch.info.cores[2].chip, 0);
+    assert_int_equal(host.watch.info.cores[0].memory_bytes, HOST_BYTES);
+    assert_int_equal(host.watch.info.chip_count, 2);
+    assert_int_equal(host.watch.info.chips[1].x, 1);
+    assert_int_equal(host.watch.info.host_id, 1);
+    assert_int_equal(host.watch.info.host_count, 2);
+    assert_string_equal(host.watch.info.platform, "fake");
+    calls_await(&host.watch, &host.watch.beats, 2);
+    host_close(&host);
+}
+
+static void test_close_without_open(void **state)
+{
+    struct host host;
+    struct calls_record record;
+
+    (void)state;
+    host_make(&host, 1, NULL, 0);
+    struct pod_driver_call call = calls_make(&host.watch, &record, 1);
+    host.driver->ops->allocate(host.driver, &call, 0, NULL, 8);
+    host_close(&host);
+    assert_int_equal(record.done, 1);
+    assert_int_equal(record.err.code, POD_CANCELLED);
+}
+
+static void test_bad_options(void **state)
+{
+    struct fake_device *fake = fake_new(1, 1);
+    uint32_t core_chip = 1;
+    struct pod_driver_chip chip = {.x = 0};
+    struct pod_inproc_options options = {
+        .device = &fake->base,
+        .chips = &chip,
+        .chip_count = 1,
+        .core_chips = &core_chip,
+    };
+    struct pod_driver *driver;
+    struct pod_err err;
+
+    (void)state;
+    assert_int_equal(pod_inproc_new(&options, &driver, &err),
+                     POD_INVALID_ARGUMENT);
+    fake->cores = 0;
+    assert_int_equal(pod_inproc_new(&options, &driver, &err),
+                     POD_INVALID_ARGUMENT);
+    fake->cores = POD_INPROC_MAX_CORES + 1;
+    assert_int_equal(pod_inproc_new(&options, &driver, &err),
+                     POD_INVALID_ARGUMENT);
+    fake_free(&fake->base);
+}
+
+static void test_write_read_copy(void **state)
+{
+    struct host host;
+    struct calls_record record;
+
+    (void)state;
+    host_open(&host, 2, NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    calls_allocate(&host.watch, host.driver, 2, 1, 4);
+    assert_int_equal(calls_read_s32(&host.watch, host.driver, 3, 1), 0);
+    calls_write_s32(&host.watch, host.driver, 4, 1, 77);
+    struct pod_driver_call call = calls_make(&host.watch, &record, 5);
+    host.driver->ops->copy(host.driver, &call, 1, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(record.started, 1);
+    assert_int_equal(record.started_late, 0);
+    assert_int_equal(calls_read_s32(&host.watch, host.driver, 6, 2), 77);
+    call = calls_make(&host.watch, &record, 7);
+    host.driver->ops->copy(host.driver, &call, 2, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = calls_make(&host.watch, &record, 8);
+    host.driver->ops->read(host.driver, &call, 2, 2, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(record.data_size, 2);
+    call = calls_make(&host.watch, &record, 9);
+    host.driver->ops->deallocate(host.driver, &call, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = calls_make(&host.watch, &record, 10);
+    host.driver->ops->read(host.driver, &call, 2, 0, 4);
+    assert_int_equal(calls_end(&record), POD_NOT_FOUND);
+    host_close(&host);
+}
+
+// More than one turn, and not a multiple of one.
+static void test_transfer_in_turns(void **state)
+{
+    enum { BYTES = 3 * POD_INPROC_CHUNK_BYTES + 5 };
+    struct host host;
+    struct calls_record record;
+    struct pod_blob *blob = pod_blob_new(BYTES + 7);
+
+    (void)state;
+    host_open(&host, 1, NULL, 0);
+    host.fake->total = 2 * BYTES;
+    for (size_t i = 0; i < BYTES + 7; i++)
+        blob->data[i] = (unsigned char)(i % 251);
+    calls_allocate(&host.watch, host.driver, 1, 0, BYTES);
+    struct pod_driver_call call = calls_make(&host.watch, &record, 2);
+    host.driver->ops->write(host.driver, &call, 1, 0, blob, 7, BYTES);
+    pod_blob_unref(blob);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(record.started, 1);
+    // The byte at i of the buffer is the one at i + 7 of the blob.
+    for (size_t at = BYTES - 20; at > 20; at -= POD_INPROC_CHUNK_BYTES) {
+        call = calls_make(&host.watch, &record, 3 + at);
+        host.driver->ops->read(host.driver, &call, 1, at, 16);
+        assert_int_equal(calls_end(&record), POD_OK);
+        for (size_t i = 0; i < 16; i++)
+            assert_int_equal(record.data[i], (at + i + 7) % 251);
+        if (at < POD_INPROC_CHUNK_BYTES)
+            break;
+    }
+    call = calls_make(&host.watch, &record, 2000);
+    host.driver->ops->read(host.driver, &call, 1, 0, BYTES);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(record.data_size, BYTES);
+    host_close(&host);
+}
+
+static void expect(struct host *host, struct calls_record *record,
+                   enum pod_reason reason, const char *text)
+{
+    (void)host;
+    (void)calls_end(record);
+    assert_string_equal(pod_reason_name(record->err.reason),
+                        pod_reason_name(reason));
+    assert_non_null(strstr(record->err.text, text));
+}
+
+static void test_refusals(void **state)
+{
+    struct host host;
+    struct calls_record record;
+    const struct pod_driver_ops *ops;
+    struct pod_blob *blob = calls_blob("12345678", 8);
+    uint64_t child = 1;
+
+    (void)state;
+    host_open(&host, 2, NULL, 0);
+    ops = host.driver->ops;
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    calls_allocate(&host.watch, host.driver, 2, 0, 8);
+    struct pod_driver_call call = calls_make(&host.watch, &record, 10);
+    ops->allocate(host.driver, &call, 2, NULL, 4);
+    expect(&host, &record, POD_REASON_UNKNOWN_CORE, "core 2");
+    call = calls_make(&host.watch, &record, 11);
+    ops->read(host.driver, &call, 1, 2, 3);
+    expect(&host, &record, POD_REASON_OUT_OF_RANGE, "buffer 1");
+    call = calls_make(&host.watch, &record, 12);
+    ops->write(host.driver, &call, 1, UINT64_MAX, blob, 0, 2);
+    expect(&host, &record, POD_REASON_OUT_OF_RANGE, "buffer 1");
+    call = calls_make(&host.watch, &record, 13);
+    ops->write(host.driver, &call, 1, 0, blob, 6, 3);
+    expect(&host, &record, POD_REASON_BAD_LENGTH, "3 bytes at 6 of 8");
+    call = calls_make(&host.watch, &record, 14);
+    ops->copy(host.driver, &call, 1, 2);
+    expect(&host, &record, POD_REASON_SHAPE_MISMATCH, "buffer 2");
+    call = calls_make(&host.watch, &record, 15);
+    ops->deallocate(host.driver, &call, 99);
+    expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "buffer 99");
+    call = calls_make(&host.watch, &record, 16);
+    ops->load(host.driver, &call, 0, 1);
+    expect(&host, &record, POD_REASON_UNKNOWN_HANDLE,
+           "handle 1 is a buffer, not a program");
+    call = calls_make(&host.watch, &record, 17);
+    ops->unload(host.driver, &call, 98);
+    expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "load 98");
+    call = calls_make(&host.watch, &record, 18);
+    ops->allocate_tuple(host.driver, &call, 1, &child, 1);
+    expect(&host, &record, POD_REASON_CORE_MISMATCH, "buffer 1");
+    call = calls_make(&host.watch, &record, 19);
+    ops->allocate(host.driver, &call, 0, NULL, UINT64_MAX);
+    expect(&host, &record, POD_REASON_RESOURCE_EXHAUSTED, "core 0");
+    call = calls_make(&host.watch, &record, 20);
+    ops->compile(host.driver, &call, POD_FORMAT_MLIR_TEXT, blob, 1);
+    expect(&host, &record, POD_REASON_INVALID_PROGRAM, "not a word");
+    call = calls_make(&host.watch, &record, 21);
+    calls_execute(host.driver, &call, 97, 1, 2);
+    expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "load 97");
+    call = calls_make(&host.watch, &record, 1);
+    ops->allocate(host.driver, &call, 0, NULL, 4);
+    expect(&host, &record, POD_REASON_INTERNAL, "number 1");
+    pod_blob_unref(blob);
+    host_close(&host);
+}
+
+// 1 MiB: 700 KiB and two smaller ones are held, and one that is the smallest.
+static void test_no_room_names_the_largest(void **state)
+{
+    struct host host;
+    struct calls_record record;
+
+    (void)state;
+    host_open(&host, 2, NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, 1024);
+    calls_allocate(&host.watch, host.driver, 2, 0, 700 * 1024);
+    calls_allocate(&host.watch, host.driver, 3, 0, 100 * 1024);
+    calls_allocate(&host.watch, host.driver, 4, 0, 100 * 1024);
+    calls_allocate(&host.watch, host.driver, 5, 1, 1024 * 1024);
+    struct pod_driver_call call = calls_make(&host.watch, &record, 6);
+    host.driver->ops->allocate(host.driver, &call, 0, NULL, 1024 * 1024 + 512);
+    assert_int_equal(calls_end(&record), POD_RESOURCE_EXHAUSTED);
+    assert_string_equal(record.err.text,
+                        "core 0 has no room for 1.0 MiB: 123 KiB of 1 MiB are "
+                        "free; largest: buf-2 (700 KiB), buf-3 (100 KiB), "
+                        "buf-4 (100 KiB)");
+    host_close(&host);
+}
+
+static void test_tuples(void **state)
+{
+    struct host host;
+    struct calls_record record;
+    uint64_t children[] = {1, 1, 2};
+    uint64_t nested[] = {3, 3};
+
+    (void)state;
+    host_open(&host, 1, NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    calls_allocate(&host.watch, host.driver, 2, 0, 4);
+    struct pod_driver_call call = calls_make(&host.watch, &record, 3);
+    host.driver->ops->allocate_tuple(host.driver, &call, 0, children, 3);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = calls_make(&host.watch, &record, 4);
+    host.driver->ops->allocate_tuple(host.driver, &call, 0, nested, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = calls_make(&host.watch, &record, 5);
+    host.driver->ops->read(host.driver, &call, 3, 0, 4);
+    expect(&host, &record, POD_REASON_IS_A_TUPLE, "buffer 3");
+    call = calls_make(&host.watch, &record, 6);
+    host.driver->ops->copy(host.driver, &call, 1, 3);
+    expect(&host, &record, POD_REASON_IS_A_TUPLE, "buffer 3");
+    // Children first: the tuples keep them (the fake device checks).
+    for (uint64_t op = 1; op <= 4; op++) {
+        call = calls_make(&host.watch, &record, 10 + op);
+        host.driver->ops->deallocate(host.driver, &call, op);
+        assert_int_equal(calls_end(&record), POD_OK);
+    }
+    assert_int_equal(host.fake->buffers, 0);
+    host_close(&host);
+}
+
+// Each tuple has the one before it twice: nodes double at each step.
+static void test_tuple_limits(void **state)
+{
+    struct host host;
+    struct calls_record record;
+
+    (void)state;
+    host_open(&host, 1, NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    enum pod_code code = POD_OK;
+    uint64_t op = 1;
+    while (code == POD_OK && op < 40) {
+        uint64_t twice[] = {op, op};
+        struct pod_driver_call call = calls_make(&host.watch, &record, ++op);
+        host.driver->ops->allocate_tuple(host.driver, &call, 0, twice, 2);
+        code = calls_end(&record);
+    }
+    // 2^n - 1 nodes at the n-th: the 16th has 65535, the 17th too many.
+    assert_int_equal(op, 17);
+    assert_string_equal(pod_reason_name(record.err.reason), "BAD_SHAPE");
+    op = 100;
+    uint64_t once = 1;
+    code = POD_OK;
+    while (code == POD_OK && op < 200) {
+        struct pod_driver_call call = calls_make(&host.watch, &record, op);
+        host.driver->ops->allocate_tuple(host.driver, &call, 0, &once, 1);
+        code = calls_end(&record);
+        once = op++;
+    }
+    assert_int_equal(op, 100 + POD_SHAPE_MAX_DEPTH + 1);
+    host_close(&host);
+}
+
+static void test_execute(void **state)
+{
+    struct host host;
+    struct calls_record record;
+
+    (void)state;
+    host_open(&host, 2, NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 1, 4);
+    calls_allocate(&host.watch, host.driver, 2, 1, 4);
+    calls_allocate(&host.watch, host.driver, 3, 1, 8);
+    calls_write_s32(&host.watch, host.driver, 4, 1, 41);
+    calls_program(&host.watch, host.driver, 5, 1, "increment");
+    struct pod_driver_call call = calls_make(&host.watch, &record, 7);
+    calls_execute(host.driver, &call, 6, 1, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(record.started, 1);
+    assert_int_equal(calls_read_s32(&host.watch, host.driver, 8, 2), 42);
+    call = calls_make(&host.watch, &record, 9);
+    calls_execute(host.driver, &call, 6, 2, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(calls_read_s32(&host.watch, host.driver, 10, 2), 43);
+    call = calls_make(&host.watch, &record, 11);
+    calls_execute(host.driver, &call, 6, 3, 2);
+    expect(&host, &record, POD_REASON_SHAPE_MISMATCH, "");
+    assert_string_equal(record.err.pointer, "/inputs/0");
+    // The program may go while its load is there, and the load while it runs.
+    call = calls_make(&host.watch, &record, 12);
+    host.driver->ops->free_program(host.driver, &call, 5);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = calls_make(&host.watch, &record, 13);
+    calls_execute(host.driver, &call, 6, 2, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = calls_make(&host.watch, &record, 14);
+    host.driver->ops->unload(host.driver, &call, 6);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(host.fake->programs, 0);
+    host_close(&host);
+}
+
+// Buffers 1..6 hold their number, `gate` is load 11, `increment` load 13.
+static void host_with_gate(struct host *host)
+{
+    host_open(host, 1, NULL, 0);
+    for (uint64_t i = 1; i <= 6; i++) {
+        calls_allocate(&host->watch, host->driver, i, 0, 4);
+        calls_write_s32(&host->watch, host->driver, 100 + i, i, (int32_t)i);
+    }
+    calls_program(&host->watch, host->driver, 10, 0, "gate");
+    calls_program(&host->watch, host->driver, 12, 0, "increment");
+}
+
+static void test_priorities_order_a_core(void **state)
+{
+    struct host host;
+    struct calls_record gate, records[4];
+    static const int priorities[] = {0, 5, -3, 5};
+
+    (void)state;
+    host_with_gate(&host);
+    struct pod_driver_call call = calls_make(&host.watch, &gate, 20);
+    calls_execute(host.driver, &call, 11, 6, 6);
+    fake_await_waiting(host.fake, 1);
+    for (uint64_t i = 0; i < 4; i++) {
+        call = calls_make(&host.watch, &records[i], 21 + i);
+        call.priority = priorities[i];
+        calls_execute(host.driver, &call, 13, i + 1, i + 1);
+    }
+    fake_gate(host.fake, true);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(calls_end(&records[i]), POD_OK);
+    static const int32_t order[] = {6, 2, 4, 1, 3};
+    assert_memory_equal(host.fake->order, order, sizeof order);
+    host_close(&host);
+}
+
+static void test_buffers_in_use(void **state)
+{
+    struct host host;
+    struct calls_record gate, record;
+    struct pod_blob *blob = calls_blob("1234", 4);
+
+    (void)state;
+    host_with_gate(&host);
+    struct pod_driver_call call = calls_make(&host.watch, &gate, 20);
+    calls_execute(host.driver, &call, 11, 1, 2);
+    fake_await_waiting(host.fake, 1);
+    call = calls_make(&host.watch, &record, 21);
+    host.driver->ops->write(host.driver, &call, 1, 0, blob, 0, 4);
+    expect(&host, &record, POD_REASON_IN_USE, "buffer 1 is being read");
+    call = calls_make(&host.watch, &record, 22);
+    host.driver->ops->read(host.driver, &call, 2, 0, 4);
+    expect(&host, &record, POD_REASON_IN_USE, "buffer 2 is being written");
+    assert_int_equal(calls_read_s32(&host.watch, host.driver, 23, 1), 1);
+    // A free during use takes the handle at once and the memory at the end.
+    for (uint64_t i = 1; i <= 2; i++) {
+        call = calls_make(&host.watch, &record, 30 + i);
+        host.driver->ops->deallocate(host.driver, &call, i);
+        assert_int_equal(calls_end(&record), POD_OK);
+    }
+    assert_int_equal(host.fake->buffers, 6);
+    fake_gate(host.fake, true);
+    assert_int_equal(calls_end(&gate), POD_OK);
+    assert_int_equal(host.fake->buffers, 4);
+    pod_blob_unref(blob);
+    host_close(&host);
+}
+
+static void test_cancel(void **state)
+{
+    struct host host;
+    struct calls_record spin, queued, write;
+
+    (void)state;
+    host_with_gate(&host);
+    calls_program(&host.watch, host.driver, 14, 0, "spin");
+    struct pod_driver_call call = calls_make(&host.watch, &spin, 20);
+    calls_execute(host.driver, &call, 15, 1, 2);
+    calls_await(&host.watch, &spin.started, 1);
+    call = calls_make(&host.watch, &queued, 21);
+    calls_execute(host.driver, &call, 13, 1, 2);
+    host.driver->ops->cancel(host.driver, 21);
+    assert_int_equal(calls_end(&queued), POD_CANCELLED);
+    assert_int_equal(queued.started, 0);
+    host.driver->ops->cancel(host.driver, 20);
+    assert_int_equal(calls_end(&spin), POD_CANCELLED);
+    host.driver->ops->cancel(host.driver, 20);
+    host.driver->ops->cancel(host.driver, 12345);
+    // What runs and cannot be stopped ends as it would have.
+    call = calls_make(&host.watch, &write, 22);
+    calls_execute(host.driver, &call, 11, 1, 2);
+    fake_await_waiting(host.fake, 1);
+    host.driver->ops->cancel(host.driver, 22);
+    fake_gate(host.fake, true);
+    assert_int_equal(calls_end(&write), POD_OK);
+    host_close(&host);
+}
+
+static void test_reset(void **state)
+{
+    struct host host;
+    struct calls_record spin, queued, reset, after, compile;
+    struct pod_blob *gated = calls_blob("gated", 5);
+
+    (void)state;
+    host_with_gate(&host);
+    calls_program(&host.watch, host.driver, 14, 0, "spin");
+    struct pod_driver_call call = calls_make(&host.watch, &compile, 19);
+    host.driver->ops->compile(host.driver, &call, POD_FORMAT_HLO_TEXT, gated,
+                              1);
+    fake_await_waiting(host.fake, 1);
+    call = calls_make(&host.watch, &spin, 20);
+    calls_execute(host.driver, &call, 15, 1, 2);
+    calls_await(&host.watch, &spin.started, 1);
+    call = calls_make(&host.watch, &queued, 21);
+    calls_execute(host.driver, &call, 13, 1, 2);
+    call = calls_make(&host.watch, &reset, 22);
+    host.driver->ops->reset(host.driver, &call);
+    call = calls_make(&host.watch, &after, 23);
+    host.driver->ops->allocate(host.driver, &call, 0, NULL, 4);
+    // The compilation still runs, so the reset cannot be done.
+    assert_int_equal(reset.done, 0);
+    fake_gate(host.fake, true);
+    assert_int_equal(calls_end(&reset), POD_OK);
+    assert_int_equal(spin.done + queued.done + compile.done, 3);
+    assert_string_equal(pod_reason_name(spin.err.reason), "POD_RESET");
+    assert_string_equal(pod_reason_name(queued.err.reason), "POD_RESET");
+    assert_string_equal(pod_reason_name(compile.err.reason), "POD_RESET");
+    assert_int_equal(calls_end(&after), POD_OK);
+    assert_int_equal(host.fake->programs, 0);
+    assert_int_equal(host.fake->buffers, 1);
+    pod_blob_unref(gated);
+    host_close(&host);
+}
+
+static void test_kill_and_revive(void **state)
+{
+    struct host host;
+    struct calls_record spin, queued, refused;
+
+    (void)state;
+    host_with_gate(&host);
+    calls_program(&host.watch, host.driver, 14, 0, "spin");
+    struct pod_driver_call call = calls_make(&host.watch, &spin, 20);
+    calls_execute(host.driver, &call, 15, 1, 2);
+    calls_await(&host.watch, &spin.started, 1);
+    call = calls_make(&host.watch, &queued, 21);
+    calls_execute(host.driver, &call, 13, 1, 2);
+    pod_inproc_kill(host.driver, "power");
+    call = calls_make(&host.watch, &refused, 22);
+    host.driver->ops->allocate(host.driver, &call, 0, NULL, 4);
+    (void)calls_end(&spin);
+    (void)calls_end(&queued);
+    (void)calls_end(&refused);
+    assert_true(spin.lost && queued.lost && refused.lost);
+    assert_non_null(strstr(spin.err.text, "power"));
+    assert_int_equal(host.watch.lost, 1);
+    assert_int_equal(host.watch.ready, 1);
+    pod_inproc_revive(host.driver);
+    calls_await(&host.watch, &host.watch.ready, 2);
+    assert_int_equal(host.fake->buffers, 0);
+    assert_int_equal(host.fake->programs, 0);
+    calls_allocate(&host.watch, host.driver, 23, 0, 4);
+    host.driver->ops->reconnect(host.driver);
+    calls_await(&host.watch, &host.watch.ready, 3);
+    assert_int_equal(host.watch.lost, 2);
+    assert_int_equal(host.fake->buffers, 0);
+    host_close(&host);
+}
+
+static void test_close_ends_open_calls(void **state)
+{
+    struct host host;
+    struct calls_record spin, queued;
+
+    (void)state;
+    host_with_gate(&host);
+    calls_program(&host.watch, host.driver, 14, 0, "spin");
+    struct pod_driver_call call = calls_make(&host.watch, &spin, 20);
+    calls_execute(host.driver, &call, 15, 1, 2);
+    call = calls_make(&host.watch, &queued, 21);
+    calls_execute(host.driver, &call, 13, 1, 2);
+    host_close(&host);
+    assert_int_equal(spin.done, 1);
+    assert_int_equal(queued.done, 1);
+    assert_int_equal(spin.err.code, POD_CANCELLED);
+    assert_int_equal(queued.err.code, POD_CANCELLED);
+}
+
+// Every allocation of a short life fails once: clean errors, one completion
+// for each call, nothing left.
+static void test_no_memory(void **state)
+{
+    struct host host;
+
+    (void)state;
+    host_open(&host, 1, NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    int failed = 0;
+    for (long nth = 0; nth < 8; nth++) {
+        struct calls_record records[2];
+        uint64_t child = 1;
+        uint64_t op = 10 + 10 * (uint64_t)nth;
+        pod_mem_fail_after(nth, 1);
+        struct pod_driver_call call = calls_make(&host.watch, &records[0], op);
+        host.driver->ops->allocate(host.driver, &call, 0, NULL, 4);
+        call = calls_make(&host.watch, &records[1], op + 1);
+        host.driver->ops->allocate_tuple(host.driver, &call, 0, &child, 1);
+        for (size_t i = 0; i < 2; i++) {
+            enum pod_code code = calls_end(&records[i]);
+            failed += code != POD_OK;
+            if (code != POD_OK)
+                assert_int_equal(code, POD_RESOURCE_EXHAUSTED);
+            assert_int_equal(records[i].done, 1);
+        }
+        pod_mem_fail_after(-1, 0);
+    }
+    assert_true(failed >= 5);
+    host_close(&host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ready_tells_cores_and_chips),
+        cmocka_unit_test(test_close_without_open),
+        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_write_read_copy),
+        cmocka_unit_test(test_transfer_in_turns),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_room_names_the_largest),
+        cmocka_unit_test(test_tuples),
+        cmocka_unit_test(test_tuple_limits),
+        cmocka_unit_test(test_execute),
+        cmocka_unit_test(test_priorities_order_a_core),
+        cmocka_unit_test(test_buffers_in_use),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_kill_and_revive),
+        cmocka_unit_test(test_close_ends_open_calls),
+        cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
