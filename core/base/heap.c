@@ -5,7 +5,9 @@
 
 #include "core/base/mem.h"
 
-enum { HEAP_FIRST_CAPACITY = 16 };
+// Four children a parent: half as many levels as with two, and each level
+// writes to an item somewhere else in memory.
+enum { HEAP_FIRST_CAPACITY = 16, HEAP_CHILDREN = 4 };
 
 void pod_heap_fini(struct pod_heap *heap)
 {
@@ -56,7 +58,7 @@ static void heap_up(struct pod_heap *heap, size_t at,
                     struct pod_heap_entry entry)
 {
     while (at > 0) {
-        size_t parent = (at - 1) / 2;
+        size_t parent = (at - 1) / HEAP_CHILDREN;
         if (!heap_before(&entry, &heap->entries[parent]))
             break;
         heap_place(heap, at, heap->entries[parent]);
@@ -65,18 +67,31 @@ static void heap_up(struct pod_heap *heap, size_t at,
     heap_place(heap, at, entry);
 }
 
+// The least of the children of a position, or `count` if it has none.
+static size_t heap_least_child(const struct pod_heap *heap, size_t at)
+{
+    size_t child = HEAP_CHILDREN * at + 1;
+    size_t end = child + HEAP_CHILDREN;
+
+    if (child >= heap->count)
+        return heap->count;
+    if (end > heap->count)
+        end = heap->count;
+    size_t least = child;
+    for (child++; child < end; child++) {
+        if (heap_before(&heap->entries[child], &heap->entries[least]))
+            least = child;
+    }
+    return least;
+}
+
 // Puts an entry at the position or below it, where it belongs.
 static void heap_down(struct pod_heap *heap, size_t at,
                       struct pod_heap_entry entry)
 {
     for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= heap->count)
-            break;
-        if (child + 1 < heap->count &&
-            heap_before(&heap->entries[child + 1], &heap->entries[child]))
-            child++;
-        if (!heap_before(&heap->entries[child], &entry))
+        size_t child = heap_least_child(heap, at);
+        if (child == heap->count || !heap_before(&heap->entries[child], &entry))
             break;
         heap_place(heap, at, heap->entries[child]);
         at = child;
@@ -102,7 +117,7 @@ void pod_heap_remove(struct pod_heap *heap, uint32_t *slot)
         return;
     // The last entry fills the gap; it may belong above or below it.
     struct pod_heap_entry last = heap->entries[heap->count];
-    if (at > 0 && heap_before(&last, &heap->entries[(at - 1) / 2]))
+    if (at > 0 && heap_before(&last, &heap->entries[(at - 1) / HEAP_CHILDREN]))
         heap_up(heap, at, last);
     else
         heap_down(heap, at, last);

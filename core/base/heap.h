@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary min-heap whose items know their place in it, so that any of them can
+// Min-heap whose items know their place in it, so that any of them can
 // be taken out. Not thread-safe.
 #ifndef POD_BASE_HEAP_H
 #define POD_BASE_HEAP_H

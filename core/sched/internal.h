@@ -8,16 +8,21 @@
 #include "core/sched/pool.h"
 #include "core/sched/sched.h"
 
-// An edge, in the list of the node that is depended on.
-struct pod_sched_edge {
-    struct pod_sched_edge *next;
-    uintptr_t to_and_flags; // the dependent; nodes leave six bits free
+// Edges to dependents, newest first. The first few are in the node itself, so
+// that most completions find them where they look anyway.
+struct pod_sched_edges {
+    struct pod_sched_edges *next; // older ones
+    // The dependent and flags, for which the address of a node leaves room;
+    // 0: none. Filled from the end.
+    uintptr_t to[2];
 };
 
 enum {
+    POD_SCHED_EDGES =
+        sizeof(((struct pod_sched_edges *)0)->to) / sizeof(uintptr_t),
     POD_SCHED_EDGE_CARRIES = 1,
     POD_SCHED_EDGE_AHEAD = 2,
-    POD_SCHED_EDGE_FLAGS = 63,
+    POD_SCHED_EDGE_FLAGS = 3,
 };
 
 // A node's place in one lane, from SUBMIT until it settles. The places of a
@@ -30,34 +35,42 @@ struct pod_sched_place {
     uint32_t slot; // in the lane's heap while queued
 };
 
-// All that a completion touches of a dependent is in one cache line.
+enum { POD_SCHED_LINE_BYTES = 64 };
+
 struct pod_sched_node {
+    // First line: all that a completion touches of a dependent.
     struct pod_list effect; // in sched->effects while `what` is not 0
-    struct pod_sched_edge *dependents;
+    struct pod_sched_edges edges;
     void *user;
-    struct pod_sched_place *places;
-    union {
-        void *cause;                       // of its end, once it has ended
-        struct pod_sched_node *next_ahead; // while in sched->ahead
-    };
     uint32_t unmet; // edges to it that still stand
     uint32_t held;  // those of them that keep it from being launched
     uint32_t deadline_slot;
     uint8_t state;
     uint8_t what; // the effect that waits to be taken
-    int8_t priority;
     bool launched : 1;
     bool settled : 1;
+    bool placed : 1;      // has places in lanes
     bool queued : 1;      // stands in the heaps of its lanes
     bool interrupted : 1; // INTERRUPT was given
     bool late : 1;        // its deadline passed while it was open
+    bool struck : 1;      // ended because of `cause`
     bool run_on_failure : 1;
     bool leads : 1; // some dependent may be launched as soon as it is
+
+    // Second line: what only lanes, failures and sent-ahead launches need.
+    struct pod_sched_place *places; // if placed
+    union {
+        void *cause;                       // if struck
+        struct pod_sched_node *next_ahead; // while in sched->ahead
+    };
+    int8_t priority;
+    struct pod_sched_place first_place;
 };
 
-enum { POD_SCHED_NODE_BYTES = 64 };
-_Static_assert(sizeof(struct pod_sched_node) == POD_SCHED_NODE_BYTES,
-               "a node is one cache line");
+_Static_assert(offsetof(struct pod_sched_node, places) == POD_SCHED_LINE_BYTES,
+               "the first line is full");
+_Static_assert(sizeof(struct pod_sched_node) <= 2 * POD_SCHED_LINE_BYTES,
+               "a node has two lines");
 
 struct pod_sched_lane {
     struct pod_heap queue; // places; has room for all that wait
@@ -72,8 +85,8 @@ struct pod_sched_lanes {
     struct pod_sched_lane *items;
     uint32_t count;
     uint32_t capacity;
-    uint32_t dirty; // first lane of the list, or POD_HEAP_NONE
-    struct pod_sched_pool places;
+    uint32_t dirty;               // first lane of the list, or POD_HEAP_NONE
+    struct pod_sched_pool places; // but the first of each node
 };
 
 void pod_sched_lanes_init(struct pod_sched_lanes *lanes);
@@ -101,6 +114,8 @@ void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
 
+enum { POD_SCHED_EXPECTED = 16 }; // a power of two
+
 struct pod_sched {
     struct pod_list effects;
     // Nodes that ended without having been launched and must settle in this
@@ -109,6 +124,10 @@ struct pod_sched {
     struct pod_sched_node *ahead; // launched nodes whose dependents may follow
     struct pod_heap deadlines;    // of open nodes
     uint64_t submitted;           // how many nodes ever
+    // The last nodes that were announced, as a ring. They may be gone since:
+    // their memory is still ours, and only hints come of it.
+    const struct pod_sched_node *expected[POD_SCHED_EXPECTED];
+    unsigned expected_count;
     struct pod_sched_pool nodes;
     struct pod_sched_pool edges;
     struct pod_sched_lanes lanes;

@@ -110,8 +110,11 @@ void pod_sched_lanes_join(struct pod_sched_lanes *lanes,
 {
     struct pod_sched_place *last = NULL;
 
+    node->placed = count > 0;
     for (size_t i = 0; i < count; i++) {
-        struct pod_sched_place *place = pod_sched_pool_take(&lanes->places);
+        struct pod_sched_place *place = &node->first_place;
+        if (i > 0)
+            place = pod_sched_pool_take(&lanes->places);
         *place = (struct pod_sched_place){
             .node = node,
             .order = order,
@@ -199,10 +202,9 @@ void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node)
 {
-    struct pod_sched_place *place = node->places;
-
-    if (place == NULL)
+    if (!node->placed)
         return;
+    struct pod_sched_place *place = node->places;
     do {
         struct pod_sched_place *next = place->next;
         struct pod_sched_lane *lane = &lanes->items[place->lane];
@@ -213,9 +215,10 @@ void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
         if (node->queued)
             pod_heap_remove(&lane->queue, &place->slot);
         lane_mark(lanes, place->lane);
-        pod_sched_pool_give(&lanes->places, place);
+        if (place != &node->first_place)
+            pod_sched_pool_give(&lanes->places, place);
         place = next;
     } while (place != node->places);
-    node->places = NULL;
+    node->placed = false;
     node->queued = false;
 }

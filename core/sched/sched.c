@@ -31,10 +31,10 @@ struct pod_sched *pod_sched_new(void)
     if (sched == NULL)
         return NULL;
     pod_list_init(&sched->effects);
-    pod_sched_pool_init(&sched->nodes, sizeof(struct pod_sched_node),
-                        POD_SCHED_NODE_BYTES);
-    pod_sched_pool_init(&sched->edges, sizeof(struct pod_sched_edge),
-                        sizeof(struct pod_sched_edge));
+    pod_sched_pool_init(&sched->nodes, (size_t)2 * POD_SCHED_LINE_BYTES,
+                        POD_SCHED_LINE_BYTES);
+    pod_sched_pool_init(&sched->edges, sizeof(struct pod_sched_edges),
+                        sizeof(void *));
     pod_sched_lanes_init(&sched->lanes);
     return sched;
 }
@@ -55,20 +55,42 @@ uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window)
     return pod_sched_lanes_add(&sched->lanes, window);
 }
 
-static struct pod_sched_node *sched_edge_node(const struct pod_sched_edge *edge)
+static struct pod_sched_node *sched_edge_node(uintptr_t edge)
 {
-    return (struct pod_sched_node *)(edge->to_and_flags &
-                                     ~(uintptr_t)POD_SCHED_EDGE_FLAGS);
+    return (struct pod_sched_node *)(edge & ~(uintptr_t)POD_SCHED_EDGE_FLAGS);
 }
 
-static bool sched_edge_carries(const struct pod_sched_edge *edge)
+static bool sched_edge_carries(uintptr_t edge)
 {
-    return (edge->to_and_flags & POD_SCHED_EDGE_CARRIES) != 0;
+    return (edge & POD_SCHED_EDGE_CARRIES) != 0;
 }
 
-static bool sched_edge_ahead(const struct pod_sched_edge *edge)
+static bool sched_edge_ahead(uintptr_t edge)
 {
-    return (edge->to_and_flags & POD_SCHED_EDGE_AHEAD) != 0;
+    return (edge & POD_SCHED_EDGE_AHEAD) != 0;
+}
+
+// Enough for an index, and less than the alignment of struct pod_sched_edges.
+#define SCHED_INDEX_BITS ((uintptr_t)3)
+
+// A walk over the edges of a node.
+struct sched_walk {
+    const struct pod_sched_edges *edges;
+    size_t next;
+};
+
+// The next edge, or 0.
+static uintptr_t sched_walk_next(struct sched_walk *walk)
+{
+    while (walk->edges != NULL) {
+        while (walk->next < POD_SCHED_EDGES) {
+            uintptr_t edge = walk->edges->to[walk->next++];
+            if (edge != 0)
+                return edge;
+        }
+        *walk = (struct sched_walk){.edges = walk->edges->next};
+    }
+    return 0;
 }
 
 static bool sched_open(const struct pod_sched_node *node)
@@ -102,7 +124,10 @@ static void sched_end(struct pod_sched *sched, struct pod_sched_node *node,
 {
     assert(sched_open(node) && pod_sched_terminal(state));
     node->state = (uint8_t)state;
-    node->cause = cause;
+    if (cause != NULL) {
+        node->struck = true;
+        node->cause = cause;
+    }
     if (node->deadline_slot != POD_HEAP_NONE)
         pod_heap_remove(&sched->deadlines, &node->deadline_slot);
     if (!node->launched)
@@ -115,9 +140,10 @@ static void sched_end_dependents(struct pod_sched *sched,
                                  const struct pod_sched_node *node,
                                  enum pod_sched_state state)
 {
-    const struct pod_sched_edge *edge = node->dependents;
+    struct sched_walk walk = {.edges = &node->edges};
+    uintptr_t edge;
 
-    for (; edge != NULL; edge = edge->next) {
+    while ((edge = sched_walk_next(&walk)) != 0) {
         struct pod_sched_node *to = sched_edge_node(edge);
         if (!sched_edge_carries(edge) || to->run_on_failure || !sched_open(to))
             continue;
@@ -203,7 +229,7 @@ static void sched_launch(struct pod_sched *sched, struct pod_sched_node *node)
         pod_list_push_back(&sched->effects, &node->effect);
     }
     sched_note(sched, node, POD_SCHED_LAUNCH);
-    if (node->places != NULL)
+    if (node->placed)
         pod_sched_lanes_occupy(&sched->lanes, node);
     node->launched = true;
     if (!node->leads)
@@ -218,10 +244,10 @@ static void sched_unhold(struct pod_sched *sched, struct pod_sched_node *node)
     node->held--;
     if (node->held > 0 || !sched_open(node))
         return;
-    if (node->places == NULL)
-        sched_launch(sched, node);
-    else
+    if (node->placed)
         pod_sched_lanes_queue(&sched->lanes, node);
+    else
+        sched_launch(sched, node);
 }
 
 // An edge to this node is gone: so may be the last thing that held it.
@@ -240,25 +266,45 @@ static void sched_drop_edge(struct pod_sched *sched,
         sched_unhold(sched, node);
 }
 
+// The edges will be needed, and what they point to: with many operations in
+// flight all of it comes from memory, so let it come at once.
+static void sched_prefetch(const struct pod_sched_edges *edges)
+{
+    __builtin_prefetch(edges->next);
+    for (size_t i = 0; i < POD_SCHED_EDGES; i++)
+        __builtin_prefetch(sched_edge_node(edges->to[i]), 1);
+}
+
+// Gives back all edges to the dependents of a node that settles.
+static void sched_drop_edges(struct pod_sched *sched,
+                             struct pod_sched_node *node)
+{
+    struct pod_sched_edges *edges = &node->edges;
+
+    while (edges != NULL) {
+        struct pod_sched_edges *next = edges->next;
+        sched_prefetch(edges);
+        for (size_t i = 0; i < POD_SCHED_EDGES; i++) {
+            uintptr_t edge = edges->to[i];
+            if (edge == 0)
+                continue;
+            bool held = !(sched_edge_ahead(edge) && node->launched);
+            sched_drop_edge(sched, sched_edge_node(edge), held);
+        }
+        if (edges != &node->edges)
+            pod_sched_pool_give(&sched->edges, edges);
+        edges = next;
+    }
+    node->edges = (struct pod_sched_edges){.next = NULL};
+}
+
 static void sched_settle(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    struct pod_sched_edge *edge = node->dependents;
-
     if (!node->launched)
         sched->unsettled--;
     pod_sched_lanes_leave(&sched->lanes, node);
     node->settled = true;
-    node->dependents = NULL;
-    while (edge != NULL) {
-        struct pod_sched_edge *next = edge->next;
-        if (next != NULL)
-            __builtin_prefetch(sched_edge_node(next), 1);
-        bool held = !(sched_edge_ahead(edge) && node->launched);
-        struct pod_sched_node *to = sched_edge_node(edge);
-        pod_sched_pool_give(&sched->edges, edge);
-        sched_drop_edge(sched, to, held);
-        edge = next;
-    }
+    sched_drop_edges(sched, node);
     if (node->unmet == 0)
         sched_note(sched, node, POD_SCHED_RELEASED);
 }
@@ -283,9 +329,10 @@ static void sched_settle_ended(struct pod_sched *sched)
 // The dependents that waited only for the node's launch no longer do.
 static void sched_lead(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    const struct pod_sched_edge *edge = node->dependents;
+    struct sched_walk walk = {.edges = &node->edges};
+    uintptr_t edge;
 
-    for (; edge != NULL; edge = edge->next) {
+    while ((edge = sched_walk_next(&walk)) != 0) {
         if (sched_edge_ahead(edge))
             sched_unhold(sched, sched_edge_node(edge));
     }
@@ -354,17 +401,30 @@ static bool sched_doomed(const struct pod_sched_event *event, void **out_cause)
     return false;
 }
 
+static void sched_add_edge(struct pod_sched *sched, struct pod_sched_node *node,
+                           uintptr_t edge)
+{
+    struct pod_sched_edges *edges = &node->edges;
+
+    if (edges->to[0] != 0) {
+        struct pod_sched_edges *older = pod_sched_pool_take(&sched->edges);
+        *older = *edges;
+        *edges = (struct pod_sched_edges){.next = older};
+    }
+    size_t i = POD_SCHED_EDGES - 1;
+    while (edges->to[i] != 0)
+        i--;
+    edges->to[i] = edge;
+}
+
 static void sched_link(struct pod_sched *sched, struct pod_sched_node *node,
                        const struct pod_sched_dep *dep)
 {
-    struct pod_sched_edge *edge = pod_sched_pool_take(&sched->edges);
-
     assert(!dep->node->settled);
-    edge->to_and_flags = (uintptr_t)node |
-                         (dep->carries ? POD_SCHED_EDGE_CARRIES : 0U) |
-                         (dep->ahead ? POD_SCHED_EDGE_AHEAD : 0U);
-    edge->next = dep->node->dependents;
-    dep->node->dependents = edge;
+    sched_add_edge(sched, dep->node,
+                   (uintptr_t)node |
+                       (dep->carries ? POD_SCHED_EDGE_CARRIES : 0U) |
+                       (dep->ahead ? POD_SCHED_EDGE_AHEAD : 0U));
     node->unmet++;
     if (dep->ahead && dep->node->launched)
         return;
@@ -395,10 +455,10 @@ static void sched_enter(struct pod_sched *sched, struct pod_sched_node *node,
     }
     if (node->held > 0)
         return;
-    if (node->places == NULL)
-        sched_launch(sched, node);
-    else
+    if (node->placed)
         pod_sched_lanes_queue(&sched->lanes, node);
+    else
+        sched_launch(sched, node);
 }
 
 static struct pod_sched_node *sched_submit(struct pod_sched *sched,
@@ -484,6 +544,35 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
     return POD_OK;
 }
 
+// The node announced some calls ago, or NULL.
+static const struct pod_sched_node *
+sched_expected(const struct pod_sched *sched, unsigned calls_ago)
+{
+    unsigned at = sched->expected_count - calls_ago;
+
+    return sched->expected[at % POD_SCHED_EXPECTED];
+}
+
+void pod_sched_expect(struct pod_sched *sched,
+                      const struct pod_sched_node *node)
+{
+    // Each look needs what the one before it has brought, so they are some
+    // calls apart: the node, what it points to, and one step further.
+    enum { SCHED_SECOND_LOOK = 6, SCHED_THIRD_LOOK = 9 };
+
+    sched->expected_count++;
+    sched->expected[sched->expected_count % POD_SCHED_EXPECTED] = node;
+    __builtin_prefetch(node, 1);
+    const struct pod_sched_node *second =
+        sched_expected(sched, SCHED_SECOND_LOOK);
+    if (second != NULL)
+        sched_prefetch(&second->edges);
+    const struct pod_sched_node *third =
+        sched_expected(sched, SCHED_THIRD_LOOK);
+    if (third != NULL && third->edges.next != NULL)
+        sched_prefetch(third->edges.next);
+}
+
 bool pod_sched_next_effect(struct pod_sched *sched,
                            struct pod_sched_effect *out_effect)
 {
@@ -499,7 +588,7 @@ bool pod_sched_next_effect(struct pod_sched *sched,
         .node = node,
         .what = node->what,
         .state = (enum pod_sched_state)node->state,
-        .cause = changed && !sched_open(node) ? node->cause : NULL,
+        .cause = changed && node->struck ? node->cause : NULL,
         .deadline = changed && node->late,
     };
     node->what = 0;
@@ -548,12 +637,20 @@ bool pod_sched_next_dependent(const struct pod_sched_node *node,
                               const void **cursor, void **out_user,
                               bool *out_carries)
 {
-    const struct pod_sched_edge *edge = *cursor;
+    // The cursor is the address of a group of edges and, in the bits that its
+    // alignment leaves, the index of the next edge in it; never 0 inside.
+    uintptr_t at = (uintptr_t)*cursor;
+    struct sched_walk walk = {.edges = &node->edges};
 
-    edge = edge == NULL ? node->dependents : edge->next;
-    if (edge == NULL)
+    if (at != 0)
+        walk = (struct sched_walk){
+            .edges = (const struct pod_sched_edges *)(at & ~SCHED_INDEX_BITS),
+            .next = at & SCHED_INDEX_BITS,
+        };
+    uintptr_t edge = sched_walk_next(&walk);
+    if (edge == 0)
         return false;
-    *cursor = edge;
+    *cursor = (const void *)((uintptr_t)walk.edges | walk.next);
     *out_user = sched_edge_node(edge)->user;
     *out_carries = sched_edge_carries(edge);
     return true;

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a completion costs with N operations in flight: nanoseconds for each
+// edge that it releases.
+//
+//   sched [MAX_OPERATIONS]
+//
+// All N operations of a graph are submitted, then completed as they become
+// ready, first in first out. Columns, for the same graph in the same run:
+//
+//   sched  pod_sched: DONE, and taking the effects
+//   batch  the same by one who has several completions at hand and announces
+//          each POD_SCHED_EXPECT events ahead
+//   lanes  as sched with each operation in one of 64 lanes of window 4
+//   bare   the least that releases edges: nodes of a counter and the head of a
+//          list of dependents, edges as a singly linked list, both in arrays in
+//          the order submitted and on huge pages as the scheduler's; no state,
+//          no effects, no failures, nothing is given back
+//   scan   a model of a driver that keeps for each operation the set of what it
+//          waits for, and on each completion walks all that are in flight to
+//          erase the id from their sets; only up to 10,000, since it is slow
+//
+// Each number is the median of the rounds, which take turns.
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/base/clock.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
+#include "core/sched/sched.h"
+
+enum {
+    BENCH_PARENTS = 3,
+    BENCH_LANES = 64,
+    BENCH_WINDOW = 4,
+    BENCH_ROUNDS = 5,
+    BENCH_SCAN_MAX = 10000,
+    BENCH_MAX = 10000000,
+};
+
+// Who depends on whom: the parents of operation i are
+// parents[first[i]] .. parents[first[i + 1] - 1], all less than i.
+struct bench_graph {
+    const char *name;
+    size_t count;
+    size_t edges;
+    size_t *first;
+    uint32_t *parents;
+};
+
+static void *bench_alloc(size_t count, size_t bytes)
+{
+    enum { BENCH_HUGE = 2 << 20 };
+    size_t size = count * bytes;
+    void *block =
+        aligned_alloc(BENCH_HUGE, (size / BENCH_HUGE + 1) * (size_t)BENCH_HUGE);
+
+    if (block == NULL) {
+        fprintf(stderr, "no memory\n");
+        exit(1);
+    }
+    (void)madvise(block, size, MADV_HUGEPAGE);
+    return block;
+}
+
+static uint64_t bench_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+// ------------------------------------------------------------------- graphs
+
+static void bench_chain(struct bench_graph *graph, size_t i)
+{
+    if (i > 0)
+        graph->parents[graph->edges++] = (uint32_t)i - 1;
+}
+
+static void bench_fan_out(struct bench_graph *graph, size_t i)
+{
+    if (i > 0)
+        graph->parents[graph->edges++] = 0;
+}
+
+static void bench_fan_in(struct bench_graph *graph, size_t i)
+{
+    for (size_t j = 0; i == graph->count - 1 && j < i; j++)
+        graph->parents[graph->edges++] = (uint32_t)j;
+}
+
+static void bench_any(struct bench_graph *graph, size_t i)
+{
+    uint64_t random = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    size_t wanted = i > 0 ? 1 + bench_random(&random) % BENCH_PARENTS : 0;
+
+    while (wanted-- > 0)
+        graph->parents[graph->edges++] = (uint32_t)(bench_random(&random) % i);
+}
+
+static const struct {
+    const char *name;
+    void (*parents)(struct bench_graph *graph, size_t i);
+} bench_shapes[] = {
+    {"chain", bench_chain},
+    {"fan out", bench_fan_out},
+    {"fan in", bench_fan_in},
+    {"random", bench_any},
+};
+
+static struct bench_graph bench_graph_make(size_t shape, size_t count)
+{
+    struct bench_graph graph = {
+        .name = bench_shapes[shape].name,
+        .count = count,
+        .first = bench_alloc(count + 1, sizeof(size_t)),
+        .parents = bench_alloc(count * BENCH_PARENTS, sizeof(uint32_t)),
+    };
+
+    for (size_t i = 0; i < count; i++) {
+        graph.first[i] = graph.edges;
+        bench_shapes[shape].parents(&graph, i);
+    }
+    graph.first[count] = graph.edges;
+    return graph;
+}
+
+static void bench_graph_free(struct bench_graph *graph)
+{
+    free(graph->first);
+    free(graph->parents);
+}
+
+static double bench_now(void)
+{
+    return (double)pod_clock_mono(&pod_clock_system);
+}
+
+// A model must complete all; returns the time for each edge.
+static double bench_result(const struct bench_graph *graph, double begin,
+                           size_t completed)
+{
+    double spent = bench_now() - begin;
+
+    if (completed != graph->count) {
+        fprintf(stderr, "%s: %zu of %zu completed\n", graph->name, completed,
+                graph->count);
+        exit(1);
+    }
+    return spent / (double)graph->edges;
+}
+
+// ------------------------------------------------------------ the scheduler
+
+struct bench_ready {
+    struct pod_sched_node **nodes;
+    size_t count;
+};
+
+static void bench_step(struct pod_sched *sched,
+                       const struct pod_sched_event *event,
+                       struct pod_sched_node **out_node,
+                       struct bench_ready *ready)
+{
+    struct pod_sched_effect effect;
+
+    if (pod_sched_step(sched, event, out_node, NULL) != POD_OK) {
+        fprintf(stderr, "no memory\n");
+        exit(1);
+    }
+    while (pod_sched_next_effect(sched, &effect)) {
+        if ((effect.what & POD_SCHED_LAUNCH) != 0)
+            ready->nodes[ready->count++] = effect.node;
+    }
+}
+
+static void bench_submit_all(struct pod_sched *sched,
+                             const struct bench_graph *graph, bool with_lanes,
+                             struct bench_ready *ready)
+{
+    struct pod_sched_node **nodes = bench_alloc(graph->count, sizeof(void *));
+    struct pod_sched_dep *deps = bench_alloc(graph->count, sizeof deps[0]);
+
+    for (size_t i = 0; i < graph->count; i++) {
+        uint32_t lane = (uint32_t)i % BENCH_LANES;
+        size_t dep_count = 0;
+        for (size_t j = graph->first[i]; j < graph->first[i + 1]; j++)
+            deps[dep_count++] = (struct pod_sched_dep){
+                .node = nodes[graph->parents[j]], .carries = true};
+        struct pod_sched_event event = {
+            .kind = POD_SCHED_SUBMIT,
+            .user = nodes,
+            .deps = deps,
+            .dep_count = dep_count,
+            .deadline_ns = POD_NEVER,
+            .lanes = &lane,
+            .lane_count = with_lanes ? 1 : 0,
+        };
+        bench_step(sched, &event, &nodes[i], ready);
+    }
+    free(deps);
+    free(nodes);
+}
+
+static double bench_sched(const struct bench_graph *graph, bool with_lanes,
+                          bool announce)
+{
+    struct pod_sched *sched = pod_sched_new();
+    struct bench_ready ready = {bench_alloc(graph->count, sizeof(void *)), 0};
+    size_t completed = 0;
+
+    for (int i = 0; i < BENCH_LANES; i++)
+        (void)pod_sched_add_lane(sched, BENCH_WINDOW);
+    bench_submit_all(sched, graph, with_lanes, &ready);
+    double begin = bench_now();
+    for (; completed < ready.count; completed++) {
+        if (announce && completed + POD_SCHED_EXPECT < ready.count)
+            pod_sched_expect(sched, ready.nodes[completed + POD_SCHED_EXPECT]);
+        struct pod_sched_event event = {
+            .kind = POD_SCHED_DONE,
+            .node = ready.nodes[completed],
+            .state = POD_SCHED_SUCCEEDED,
+        };
+        bench_step(sched, &event, NULL, &ready);
+    }
+    double result = bench_result(graph, begin, completed);
+    pod_sched_free(sched);
+    free(ready.nodes);
+    return result;
+}
+
+static double bench_plain(const struct bench_graph *graph)
+{
+    return bench_sched(graph, false, false);
+}
+
+static double bench_batch(const struct bench_graph *graph)
+{
+    return bench_sched(graph, false, true);
+}
+
+static double bench_lanes(const struct bench_graph *graph)
+{
+    return bench_sched(graph, true, false);
+}
+
+// ------------------------------------------------------------ the bare loop
+
+struct bare_edge {
+    struct bare_edge *next;
+    struct bare_node *to;
+};
+
+struct bare_node {
+    struct bare_edge *dependents;
+    size_t unmet;
+};
+
+static double bench_bare(const struct bench_graph *graph)
+{
+    struct bare_node *nodes = bench_alloc(graph->count, sizeof nodes[0]);
+    struct bare_edge *edges = bench_alloc(graph->edges, sizeof edges[0]);
+    struct bare_node **ready = bench_alloc(graph->count, sizeof(void *));
+    size_t ready_count = 0;
+    size_t completed = 0;
+
+    for (size_t i = 0; i < graph->count; i++) {
+        nodes[i] = (struct bare_node){
+            .unmet = graph->first[i + 1] - graph->first[i],
+        };
+        for (size_t j = graph->first[i]; j < graph->first[i + 1]; j++) {
+            struct bare_node *from = &nodes[graph->parents[j]];
+            edges[j] = (struct bare_edge){from->dependents, &nodes[i]};
+            from->dependents = &edges[j];
+        }
+        if (nodes[i].unmet == 0)
+            ready[ready_count++] = &nodes[i];
+    }
+    double begin = bench_now();
+    for (; completed < ready_count; completed++) {
+        const struct bare_edge *edge = ready[completed]->dependents;
+        for (; edge != NULL; edge = edge->next) {
+            if (--edge->to->unmet == 0)
+                ready[ready_count++] = edge->to;
+        }
+    }
+    double result = bench_result(graph, begin, completed);
+    free(ready);
+    free(edges);
+    free(nodes);
+    return result;
+}
+
+// ----------------------------------------------------------- the scan model
+
+// An operation in flight, in a list of all of them.
+struct scan_op {
+    struct pod_map waits_for;
+    bool fired;
+    uint32_t previous;
+    uint32_t next;
+};
+
+static double bench_scan(const struct bench_graph *graph)
+{
+    // Operation i is element i + 1; element 0 heads the list.
+    struct scan_op *ops = bench_alloc(graph->count + 1, sizeof ops[0]);
+    uint32_t *ready = bench_alloc(graph->count, sizeof ready[0]);
+    uint32_t count = (uint32_t)graph->count;
+    size_t ready_count = 0;
+    size_t completed = 0;
+
+    memset(ops, 0, (graph->count + 1) * sizeof ops[0]);
+    for (uint32_t i = 0; i <= count; i++) {
+        ops[i].previous = i > 0 ? i - 1 : count;
+        ops[i].next = i < count ? i + 1 : 0;
+        for (size_t j = i > 0 ? graph->first[i - 1] : 0; j < graph->first[i];
+             j++)
+            (void)pod_map_put(&ops[i].waits_for,
+                              (uint64_t)graph->parents[j] + 1, ops);
+        ops[i].fired = i > 0 && ops[i].waits_for.count == 0;
+        if (ops[i].fired)
+            ready[ready_count++] = i;
+    }
+    double begin = bench_now();
+    for (; completed < ready_count; completed++) {
+        uint32_t done = ready[completed];
+        for (uint32_t i = ops[0].next; i != 0; i = ops[i].next) {
+            (void)pod_map_remove(&ops[i].waits_for, done);
+            if (ops[i].waits_for.count > 0 || ops[i].fired)
+                continue;
+            ops[i].fired = true;
+            ready[ready_count++] = i;
+        }
+        ops[ops[done].previous].next = ops[done].next;
+        ops[ops[done].next].previous = ops[done].previous;
+    }
+    double result = bench_result(graph, begin, completed);
+    for (uint32_t i = 0; i <= count; i++)
+        pod_map_fini(&ops[i].waits_for);
+    free(ready);
+    free(ops);
+    return result;
+}
+
+// -------------------------------------------------------------------- table
+
+static const struct {
+    const char *name;
+    double (*run)(const struct bench_graph *graph);
+    size_t most;
+} bench_models[] = {
+    {"sched", bench_plain, BENCH_MAX},    {"batch", bench_batch, BENCH_MAX},
+    {"lanes", bench_lanes, BENCH_MAX},    {"bare", bench_bare, BENCH_MAX},
+    {"scan", bench_scan, BENCH_SCAN_MAX},
+};
+
+enum {
+    BENCH_SCHED,
+    BENCH_BATCH,
+    BENCH_WITH_LANES,
+    BENCH_BARE,
+    BENCH_SCAN,
+    BENCH_MODELS
+};
+
+static int bench_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void bench_row(size_t shape, size_t count)
+{
+    struct bench_graph graph = bench_graph_make(shape, count);
+    double results[BENCH_MODELS][BENCH_ROUNDS];
+    double median[BENCH_MODELS];
+
+    for (size_t round = 0; round < BENCH_ROUNDS; round++) {
+        for (size_t i = 0; i < BENCH_MODELS; i++)
+            results[i][round] =
+                count > bench_models[i].most ? 0 : bench_models[i].run(&graph);
+    }
+    printf("%-8s %9zu", graph.name, count);
+    for (size_t i = 0; i < BENCH_MODELS; i++) {
+        qsort(results[i], BENCH_ROUNDS, sizeof(double), bench_compare);
+        median[i] = results[i][BENCH_ROUNDS / 2];
+        printf(" %7.1f", median[i]);
+    }
+    printf(" %10.2f %10.2f %10.0f", median[BENCH_SCHED] / median[BENCH_BARE],
+           median[BENCH_BATCH] / median[BENCH_BARE],
+           median[BENCH_SCAN] / median[BENCH_SCHED]);
+    printf("\n");
+    (void)fflush(stdout);
+    bench_graph_free(&graph);
+}
+
+int main(int argc, char **argv)
+{
+    size_t most = argc > 1 ? strtoul(argv[1], NULL, 10) : BENCH_MAX;
+
+    printf("ns for each released edge\n%-8s %9s", "graph", "in flight");
+    for (size_t i = 0; i < BENCH_MODELS; i++)
+        printf(" %7s", bench_models[i].name);
+    printf(" %10s %10s %10s\n", "sched/bare", "batch/bare", "scan/sched");
+    for (size_t i = 0; i < sizeof bench_shapes / sizeof bench_shapes[0]; i++) {
+        for (size_t count = 1000; count <= most; count *= 10)
+            bench_row(i, count);
+    }
+    return 0;
+}
