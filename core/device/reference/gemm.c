@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device/reference/gemm.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <string.h>
+
+// Row by row, adding multiples of rows of `right`: the innermost loop runs
+// along memory unless `right` is flipped.
+#define GEMM_LOOP(name, num, sum, product)                                     \
+    static void gemm_##name(const struct pod_ref_gemm *gemm, const num *left,  \
+                            const num *right, num *out)                        \
+    {                                                                          \
+        const int64_t row = gemm->left_flipped ? 1 : gemm->inner;              \
+        const int64_t left_step = gemm->left_flipped ? gemm->rows : 1;         \
+        const int64_t right_row = gemm->right_flipped ? 1 : gemm->columns;     \
+        const int64_t right_step = gemm->right_flipped ? gemm->inner : 1;      \
+        for (int64_t i = 0; i < gemm->rows; i++) {                             \
+            num *o = out + i * gemm->columns;                                  \
+            for (int64_t k = 0; k < gemm->inner; k++) {                        \
+                const num x = left[i * row + k * left_step];                   \
+                const num *b = right + k * right_row;                          \
+                for (int64_t j = 0; j < gemm->columns; j++)                    \
+                    o[j] = (num)(o[j] sum(x product b[j * right_step]));       \
+            }                                                                  \
+        }                                                                      \
+    }
+
+GEMM_LOOP(pred, uint8_t, |, &)
+GEMM_LOOP(u8, uint8_t, +, *)
+GEMM_LOOP(u32, uint32_t, +, *)
+GEMM_LOOP(u64, uint64_t, +, *)
+GEMM_LOOP(f32, float, +, *)
+GEMM_LOOP(f64, double, +, *)
+
+// BLAS counts in int.
+static bool gemm_fits_blas(const struct pod_ref_gemm *gemm)
+{
+    return gemm->rows <= INT_MAX && gemm->inner <= INT_MAX &&
+           gemm->columns <= INT_MAX;
+}
+
+static void gemm_blas(const struct pod_ref_gemm *gemm, const void *left,
+                      const void *right, void *out)
+{
+    const CBLAS_TRANSPOSE flip_left =
+        gemm->left_flipped ? CblasTrans : CblasNoTrans;
+    const CBLAS_TRANSPOSE flip_right =
+        gemm->right_flipped ? CblasTrans : CblasNoTrans;
+    const int m = (int)gemm->rows;
+    const int n = (int)gemm->columns;
+    const int k = (int)gemm->inner;
+    const int left_line = gemm->left_flipped ? m : k;
+    const int right_line = gemm->right_flipped ? k : n;
+
+    if (gemm->type == POD_TYPE_F32)
+        cblas_sgemm(CblasRowMajor, flip_left, flip_right, m, n, k, 1, left,
+                    left_line, right, right_line, 0, out, n);
+    else
+        cblas_dgemm(CblasRowMajor, flip_left, flip_right, m, n, k, 1, left,
+                    left_line, right, right_line, 0, out, n);
+}
+
+static void gemm_one(const struct pod_ref_gemm *gemm, const void *left,
+                     const void *right, void *out)
+{
+    bool is_float = pod_type_is_float(gemm->type);
+    // Below this a call costs more than the work.
+    bool is_small = gemm->rows * gemm->columns < 16 && gemm->inner < 16;
+
+    if (is_float && !is_small && gemm_fits_blas(gemm)) {
+        gemm_blas(gemm, left, right, out);
+        return;
+    }
+    memset(out, 0,
+           (size_t)(gemm->rows * gemm->columns) * pod_type_bytes(gemm->type));
+    if (gemm->type == POD_TYPE_F32)
+        gemm_f32(gemm, left, right, out);
+    else if (gemm->type == POD_TYPE_F64)
+        gemm_f64(gemm, left, right, out);
+    else if (gemm->type == POD_TYPE_PRED)
+        gemm_pred(gemm, left, right, out);
+    else if (gemm->type == POD_TYPE_U8)
+        gemm_u8(gemm, left, right, out);
+    else if (gemm->type == POD_TYPE_S64)
+        gemm_u64(gemm, left, right, out);
+    else
+        gemm_u32(gemm, left, right, out);
+}
+
+void pod_ref_gemm_run(const struct pod_ref_gemm *gemm, const void *left,
+                      const void *right, void *out)
+{
+    size_t size = pod_type_bytes(gemm->type);
+    size_t left_bytes = (size_t)(gemm->rows * gemm->inner) * size;
+    size_t right_bytes = (size_t)(gemm->inner * gemm->columns) * size;
+    size_t out_bytes = (size_t)(gemm->rows * gemm->columns) * size;
+
+    if (out_bytes == 0 || gemm->batch == 0)
+        return;
+    if (gemm->inner == 0) {
+        memset(out, 0, out_bytes * (size_t)gemm->batch);
+        return;
+    }
+    for (int64_t i = 0; i < gemm->batch; i++)
+        gemm_one(gemm, (const char *)left + (size_t)i * left_bytes,
+                 (const char *)right + (size_t)i * right_bytes,
+                 (char *)out + (size_t)i * out_bytes);
+}

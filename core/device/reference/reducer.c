@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device/reference/reducer.h"
+
+#include "core/device/reference/half.h"
+
+#define PLAIN(x)   (x)
+#define OF_F16(x)  ((double)pod_ref_from_f16(x))
+#define OF_BF16(x) ((double)pod_ref_from_bf16(x))
+#define TO_F16(x)  (pod_ref_to_f16(pod_ref_to_odd(x)))
+#define TO_BF16(x) (pod_ref_to_bf16(pod_ref_to_odd(x)))
+#define TO_F32(x)  ((float)(x))
+#define OF_F32(x)  ((double)(x))
+
+// Columns: type, storage, accumulator, how an element is widened and an
+// accumulator narrowed.
+#define FLOATS(X)                                                              \
+    X(F16, uint16_t, double, OF_F16, TO_F16)                                   \
+    X(BF16, uint16_t, double, OF_BF16, TO_BF16)                                \
+    X(F32, float, double, OF_F32, TO_F32)                                      \
+    X(F64, double, double, PLAIN, PLAIN)
+// Sums and products are taken in uint64_t and cut: that is how they wrap.
+#define INTS(X)                                                                \
+    X(PRED, uint8_t, uint8_t, PLAIN, PLAIN)                                    \
+    X(U8, uint8_t, uint8_t, PLAIN, PLAIN)                                      \
+    X(S32, int32_t, int32_t, PLAIN, PLAIN)                                     \
+    X(U32, uint32_t, uint32_t, PLAIN, PLAIN)                                   \
+    X(S64, int64_t, int64_t, PLAIN, PLAIN)
+
+static inline double reducer_min(double x, double y)
+{
+    return x <= y || x != x ? x : y;
+}
+
+static inline double reducer_max(double x, double y)
+{
+    return x >= y || x != x ? x : y;
+}
+
+// Columns: opcode, new value of accumulator x after element y.
+#define FLOAT_OPS(X, type, store)                                              \
+    X(ADD, x + y, type, store, double)                                         \
+    X(MULTIPLY, x *y, type, store, double)                                     \
+    X(MINIMUM, reducer_min(x, y), type, store, double)                         \
+    X(MAXIMUM, reducer_max(x, y), type, store, double)
+#define INT_OPS(X, type, store, num)                                           \
+    X(ADD, (uint64_t)x + (uint64_t)y, type, store, num)                        \
+    X(MULTIPLY, (uint64_t)x *(uint64_t)y, type, store, num)                    \
+    X(MINIMUM, x < y ? x : y, type, store, num)                                \
+    X(MAXIMUM, x > y ? x : y, type, store, num)                                \
+    X(AND, x &y, type, store, num)                                             \
+    X(OR, x | y, type, store, num)                                             \
+    X(XOR, x ^ y, type, store, num)
+// One bit: a sum is an or.
+#define PRED_OPS(X)                                                            \
+    X(ADD, x | y, PRED, uint8_t, uint8_t)                                      \
+    X(MULTIPLY, x &y, PRED, uint8_t, uint8_t)                                  \
+    X(MINIMUM, x &y, PRED, uint8_t, uint8_t)                                   \
+    X(MAXIMUM, x | y, PRED, uint8_t, uint8_t)                                  \
+    X(AND, x &y, PRED, uint8_t, uint8_t)                                       \
+    X(OR, x | y, PRED, uint8_t, uint8_t)                                       \
+    X(XOR, x ^ y, PRED, uint8_t, uint8_t)
+
+#define ENDS(type, store, num, widen, narrow)                                  \
+    static inline num reducer_widen_##type(store x)                            \
+    {                                                                          \
+        return widen(x);                                                       \
+    }                                                                          \
+    static void reducer_begin_##type(void *accs, const void *init,             \
+                                     int64_t count)                            \
+    {                                                                          \
+        const num value = reducer_widen_##type(*(const store *)init);          \
+        num *o = accs;                                                         \
+        for (int64_t i = 0; i < count; i++)                                    \
+            o[i] = value;                                                      \
+    }                                                                          \
+    static void reducer_end_##type(void *out, const void *accs, int64_t count) \
+    {                                                                          \
+        const num *a = accs;                                                   \
+        store *o = out;                                                        \
+        for (int64_t i = 0; i < count; i++)                                    \
+            o[i] = narrow(a[i]);                                               \
+    }
+FLOATS(ENDS)
+INTS(ENDS)
+
+#define LOOPS(op, value, type, store, num)                                     \
+    static void reducer_line_##op##_##type(void *acc, const void *in,          \
+                                           int64_t count)                      \
+    {                                                                          \
+        const store *a = in;                                                   \
+        num *o = acc;                                                          \
+        num x = *o;                                                            \
+        for (int64_t i = 0; i < count; i++) {                                  \
+            const num y = reducer_widen_##type(a[i]);                          \
+            x = (num)(value);                                                  \
+        }                                                                      \
+        *o = x;                                                                \
+    }                                                                          \
+    static void reducer_rows_##op##_##type(void *accs, const void *in,         \
+                                           int64_t count)                      \
+    {                                                                          \
+        const store *a = in;                                                   \
+        num *o = accs;                                                         \
+        for (int64_t i = 0; i < count; i++) {                                  \
+            const num x = o[i];                                                \
+            const num y = reducer_widen_##type(a[i]);                          \
+            o[i] = (num)(value);                                               \
+        }                                                                      \
+    }                                                                          \
+    static const struct pod_ref_reducer reducer_##op##_##type = {              \
+        reducer_begin_##type, reducer_line_##op##_##type,                      \
+        reducer_rows_##op##_##type, reducer_end_##type};
+
+#define FLOAT_LOOPS(type, store, num, widen, narrow)                           \
+    FLOAT_OPS(LOOPS, type, store)
+FLOATS(FLOAT_LOOPS)
+INT_OPS(LOOPS, U8, uint8_t, uint8_t)
+INT_OPS(LOOPS, S32, int32_t, int32_t)
+INT_OPS(LOOPS, U32, uint32_t, uint32_t)
+INT_OPS(LOOPS, S64, int64_t, int64_t)
+PRED_OPS(LOOPS)
+
+#define ENTRY(op, value, type, store, num)                                     \
+    [POD_TYPE_##type][POD_OP_##op] = &reducer_##op##_##type,
+#define FLOAT_ENTRIES(type, store, num, widen, narrow)                         \
+    FLOAT_OPS(ENTRY, type, store)
+
+static const struct pod_ref_reducer
+    *const reducer_table[POD_TYPE_COUNT][POD_OP_COUNT] = {
+        FLOATS(FLOAT_ENTRIES) PRED_OPS(ENTRY)
+            INT_OPS(ENTRY, U8, uint8_t, uint8_t)
+                INT_OPS(ENTRY, S32, int32_t, int32_t)
+                    INT_OPS(ENTRY, U32, uint32_t, uint32_t)
+                        INT_OPS(ENTRY, S64, int64_t, int64_t)};
+
+const struct pod_ref_reducer *pod_ref_reducer_find(enum pod_opcode opcode,
+                                                   enum pod_type type)
+{
+    return reducer_table[type][opcode];
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device/reference/reference.h"
+
+#include <cblas.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/device/reference/memory.h"
+#include "core/device/reference/program.h"
+#include "core/device/reference/run.h"
+
+struct reference_device {
+    struct pod_device base;
+    struct pod_reference_options options;
+    struct pod_ref_memory *cores;
+};
+
+static struct reference_device *reference_of(struct pod_device *device)
+{
+    return (struct reference_device *)(void *)device;
+}
+
+static const struct reference_device *
+reference_of_const(const struct pod_device *device)
+{
+    return (const struct reference_device *)(const void *)device;
+}
+
+// -------------------------------------------------------------- simulated time
+
+enum { REFERENCE_NAP_NS = 2000000 }; // how late an interrupt is seen
+
+// Seconds times 10^9 as a number of nanoseconds, whatever it is.
+static int64_t reference_ns(double amount, double rate)
+{
+    double ns = rate > 0 ? amount / rate * (double)POD_NS_PER_S : 0;
+
+    return ns < 9e18 ? (int64_t)ns : POD_NEVER;
+}
+
+// Waits until `duration_ns` after `start_ns`; false if it was interrupted.
+static bool reference_wait(int64_t start_ns, int64_t duration_ns,
+                           const struct pod_interrupt *interrupt)
+{
+    int64_t end = pod_time_add(start_ns, duration_ns);
+
+    for (;;) {
+        int64_t left = end - pod_clock_mono(&pod_clock_system);
+        struct timespec nap;
+        if (interrupt != NULL && atomic_load(&interrupt->asked))
+            return false;
+        if (left <= 0)
+            return true;
+        nap.tv_sec = 0;
+        nap.tv_nsec = left < REFERENCE_NAP_NS ? left : REFERENCE_NAP_NS;
+        nanosleep(&nap, NULL);
+    }
+}
+
+static bool reference_simulates(const struct reference_device *device)
+{
+    const struct pod_reference_options *options = &device->options;
+
+    return options->latency_ns > 0 || options->bandwidth > 0 ||
+           options->flops > 0;
+}
+
+// Stretches a transfer that began at `start_ns`.
+static void reference_stretch(const struct reference_device *device,
+                              int64_t start_ns, double bytes)
+{
+    int64_t duration =
+        pod_time_add(device->options.latency_ns,
+                     reference_ns(bytes, device->options.bandwidth));
+
+    reference_wait(start_ns, duration, NULL);
+}
+
+static int64_t reference_start(const struct reference_device *device)
+{
+    return reference_simulates(device) ? pod_clock_mono(&pod_clock_system) : 0;
+}
+
+// --------------------------------------------------------------------
+// operations
+
+static void reference_free(struct pod_device *device)
+{
+    struct reference_device *self;
+
+    if (device == NULL)
+        return;
+    self = reference_of(device);
+    pod_free(self->cores);
+    pod_free(self);
+}
+
+static void reference_info(const struct pod_device *device,
+                           struct pod_device_info *out_info)
+{
+    const struct reference_device *self = reference_of_const(device);
+
+    *out_info = (struct pod_device_info){
+        .platform = "reference",
+        .version = POD_VERSION,
+        .accepts = 1U << POD_FORMAT_HLO_TEXT | 1U << POD_FORMAT_HLO_PROTO,
+        .core_count = self->options.core_count,
+        .memory_bytes = self->options.memory_bytes,
+    };
+}
+
+static void reference_memory(struct pod_device *device, uint32_t core,
+                             struct pod_device_memory *out_memory)
+{
+    struct pod_ref_memory *memory = &reference_of(device)->cores[core];
+
+    *out_memory = (struct pod_device_memory){
+        .total = memory->total, .used = atomic_load(&memory->used)};
+}
+
+static enum pod_code reference_check_core(const struct reference_device *self,
+                                          uint32_t core, struct pod_err *err)
+{
+    if (core < self->options.core_count)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_UNKNOWN_CORE,
+                       "the device has %u cores, there is no core %u",
+                       self->options.core_count, core);
+}
+
+static enum pod_code
+reference_allocate(struct pod_device *device, uint32_t core,
+                   const struct pod_shape *shape, uint64_t bytes,
+                   struct pod_device_buffer **out_buffer, struct pod_err *err)
+{
+    struct reference_device *self = reference_of(device);
+    enum pod_code code = reference_check_core(self, core, err);
+
+    if (code != POD_OK)
+        return code;
+    if (shape != NULL && !pod_shape_is_array(shape))
+        return pod_err_set(err, POD_REASON_BAD_SHAPE,
+                           "memory is taken for arrays, not for %s",
+                           pod_type_name(shape->type));
+    if (shape != NULL)
+        bytes = (uint64_t)pod_shape_bytes(shape);
+    return pod_ref_buffer_new(&self->cores[core], core, bytes, out_buffer, err);
+}
+
+static enum pod_code reference_allocate_tuple(
+    struct pod_device *device, uint32_t core,
+    struct pod_device_buffer *const *children, size_t child_count,
+    struct pod_device_buffer **out_buffer, struct pod_err *err)
+{
+    struct reference_device *self = reference_of(device);
+    enum pod_code code = reference_check_core(self, core, err);
+
+    if (code != POD_OK)
+        return code;
+    return pod_ref_tuple_new(core, children, child_count, out_buffer, err);
+}
+
+static void reference_release(struct pod_device *device,
+                              struct pod_device_buffer *buffer)
+{
+    if (buffer != NULL)
+        pod_ref_buffer_free(&reference_of(device)->cores[buffer->core], buffer);
+}
+
+static enum pod_code reference_write(struct pod_device *device,
+                                     struct pod_device_buffer *buffer,
+                                     uint64_t offset, const void *bytes,
+                                     size_t count, struct pod_err *err)
+{
+    const struct reference_device *self = reference_of(device);
+    int64_t start = reference_start(self);
+
+    (void)err;
+    if (count > 0)
+        memcpy(buffer->data + offset, bytes, count);
+    if (reference_simulates(self))
+        reference_stretch(self, start, (double)count);
+    return POD_OK;
+}
+
+static enum pod_code reference_read(struct pod_device *device,
+                                    struct pod_device_buffer *buffer,
+                                    uint64_t offset, void *out_bytes,
+                                    size_t count, struct pod_err *err)
+{
+    const struct reference_device *self = reference_of(device);
+    int64_t start = reference_start(self);
+
+    (void)err;
+    if (count > 0)
+        memcpy(out_bytes, buffer->data + offset, count);
+    if (reference_simulates(self))
+        reference_stretch(self, start, (double)count);
+    return POD_OK;
+}
+
+static enum pod_code reference_copy(struct pod_device *device,
+                                    struct pod_device_buffer *from,
+                                    struct pod_device_buffer *to,
+                                    struct pod_err *err)
+{
+    const struct reference_device *self = reference_of(device);
+    int64_t start = reference_start(self);
+
+    if (from->is_tuple || to->is_tuple || from->bytes != to->bytes)
+        return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
+                           "a copy wants two arrays of one size");
+    memmove(to->data, from->data, (size_t)from->bytes);
+    if (reference_simulates(self))
+        reference_stretch(self, start, (double)from->bytes);
+    return POD_OK;
+}
+
+static enum pod_code
+reference_compile(struct pod_device *device, enum pod_program_format format,
+                  const void *bytes, size_t count, uint32_t replicas,
+                  struct pod_device_program **out_program, struct pod_err *err)
+{
+    return pod_ref_program_make(format, bytes, count, replicas,
+                                reference_of(device)->options.scratch_bytes,
+                                out_program, err);
+}
+
+static const struct pod_program_shape *
+reference_program_shape(const struct pod_device_program *program)
+{
+    return &program->shape;
+}
+
+static void reference_program_free(struct pod_device *device,
+                                   struct pod_device_program *program)
+{
+    (void)device;
+    pod_ref_program_free(program);
+}
+
+static enum pod_code reference_execute(struct pod_device *device,
+                                       const struct pod_device_launch *launch,
+                                       struct pod_err *err)
+{
+    const struct reference_device *self = reference_of(device);
+    int64_t start = reference_start(self);
+    double flops = 0;
+    int64_t duration;
+    enum pod_code code = pod_ref_run_program(launch, &flops, err);
+
+    if (code != POD_OK || !reference_simulates(self))
+        return code;
+    duration = pod_time_add(self->options.latency_ns,
+                            reference_ns(flops, self->options.flops));
+    if (reference_wait(start, duration, launch->interrupt))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
+                       "the execution was stopped");
+}
+
+static const struct pod_device_ops reference_ops = {
+    .free = reference_free,
+    .info = reference_info,
+    .memory = reference_memory,
+    .allocate = reference_allocate,
+    .allocate_tuple = reference_allocate_tuple,
+    .release = reference_release,
+    .write = reference_write,
+    .read = reference_read,
+    .copy = reference_copy,
+    .compile = reference_compile,
+    .program_shape = reference_program_shape,
+    .program_free = reference_program_free,
+    .execute = reference_execute,
+};
+
+static enum pod_code
+reference_check_options(const struct pod_reference_options *options,
+                        struct pod_err *err)
+{
+    if (options->core_count == 0 || options->core_count > POD_REF_MAX_CORES)
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "a reference device has 1 to %d cores, not %u",
+                           POD_REF_MAX_CORES, options->core_count);
+    if (options->memory_bytes > INT64_MAX)
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "%llu bytes of memory are too many",
+                           (unsigned long long)options->memory_bytes);
+    if (options->latency_ns < 0 || !(options->bandwidth >= 0) ||
+        !(options->flops >= 0))
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "latency, bandwidth and flops may not be negative");
+    return POD_OK;
+}
+
+enum pod_code
+pod_reference_device_new(const struct pod_reference_options *options,
+                         struct pod_device **out_device, struct pod_err *err)
+{
+    const uint64_t least_scratch = UINT64_C(4) << 30;
+    struct reference_device *self;
+    enum pod_code code = reference_check_options(options, err);
+
+    if (code != POD_OK)
+        return code;
+    self = pod_calloc(1, sizeof(*self));
+    if (self == NULL)
+        goto no_memory;
+    self->cores = pod_calloc(options->core_count, sizeof(*self->cores));
+    if (self->cores == NULL)
+        goto no_memory;
+    self->base.ops = &reference_ops;
+    self->options = *options;
+    if (self->options.scratch_bytes == 0)
+        self->options.scratch_bytes = options->memory_bytes > least_scratch
+                                          ? options->memory_bytes
+                                          : least_scratch;
+    // The sum of frames of one chain of calls must not overflow.
+    if (self->options.scratch_bytes > INT64_MAX / 256)
+        self->options.scratch_bytes = INT64_MAX / 256;
+    for (uint32_t i = 0; i < options->core_count; i++)
+        self->cores[i].total = options->memory_bytes;
+    openblas_set_num_threads(1);
+    *out_device = &self->base;
+    return POD_OK;
+no_memory:
+    pod_free(self);
+    return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                       "no memory for a reference device");
+}
