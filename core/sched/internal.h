@@ -72,6 +72,46 @@ _Static_assert(offsetof(struct pod_sched_node, places) == POD_SCHED_LINE_BYTES,
 _Static_assert(sizeof(struct pod_sched_node) <= 2 * POD_SCHED_LINE_BYTES,
                "a node has two lines");
 
+static inline struct pod_sched_node *pod_sched_edge_node(uintptr_t edge)
+{
+    return (struct pod_sched_node *)(edge & ~(uintptr_t)POD_SCHED_EDGE_FLAGS);
+}
+
+static inline bool pod_sched_edge_carries(uintptr_t edge)
+{
+    return (edge & POD_SCHED_EDGE_CARRIES) != 0;
+}
+
+static inline bool pod_sched_edge_ahead(uintptr_t edge)
+{
+    return (edge & POD_SCHED_EDGE_AHEAD) != 0;
+}
+
+// A walk over the edges of a node.
+struct pod_sched_walk {
+    const struct pod_sched_edges *edges;
+    size_t next;
+};
+
+// The next edge, or 0.
+static inline uintptr_t pod_sched_walk_next(struct pod_sched_walk *walk)
+{
+    while (walk->edges != NULL) {
+        while (walk->next < POD_SCHED_EDGES) {
+            uintptr_t edge = walk->edges->to[walk->next++];
+            if (edge != 0)
+                return edge;
+        }
+        *walk = (struct pod_sched_walk){.edges = walk->edges->next};
+    }
+    return 0;
+}
+
+static inline bool pod_sched_node_open(const struct pod_sched_node *node)
+{
+    return !pod_sched_terminal((enum pod_sched_state)node->state);
+}
+
 struct pod_sched_lane {
     struct pod_heap queue; // places; has room for all that wait
     uint32_t window;
@@ -132,5 +172,16 @@ struct pod_sched {
     struct pod_sched_pool edges;
     struct pod_sched_lanes lanes;
 };
+
+// Deadlines keep their order as unsigned keys of a heap.
+static inline uint64_t pod_sched_deadline_key(int64_t deadline_ns)
+{
+    return (uint64_t)deadline_ns ^ (UINT64_C(1) << 63);
+}
+
+static inline int64_t pod_sched_deadline_of(uint64_t key)
+{
+    return (int64_t)(key ^ (UINT64_C(1) << 63));
+}
 
 #endif

@@ -88,7 +88,8 @@ static void lane_unmark_first(struct pod_sched_lanes *lanes)
 bool pod_sched_lanes_reserve(struct pod_sched_lanes *lanes,
                              const uint32_t *numbers, size_t count)
 {
-    if (!pod_sched_pool_reserve(&lanes->places, count))
+    // The first place is in the node.
+    if (count > 1 && !pod_sched_pool_reserve(&lanes->places, count - 1))
         return false;
     bool reserved = true;
     for (size_t i = 0; i < count; i++) {

@@ -55,49 +55,6 @@ uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window)
     return pod_sched_lanes_add(&sched->lanes, window);
 }
 
-static struct pod_sched_node *sched_edge_node(uintptr_t edge)
-{
-    return (struct pod_sched_node *)(edge & ~(uintptr_t)POD_SCHED_EDGE_FLAGS);
-}
-
-static bool sched_edge_carries(uintptr_t edge)
-{
-    return (edge & POD_SCHED_EDGE_CARRIES) != 0;
-}
-
-static bool sched_edge_ahead(uintptr_t edge)
-{
-    return (edge & POD_SCHED_EDGE_AHEAD) != 0;
-}
-
-// Enough for an index, and less than the alignment of struct pod_sched_edges.
-#define SCHED_INDEX_BITS ((uintptr_t)3)
-
-// A walk over the edges of a node.
-struct sched_walk {
-    const struct pod_sched_edges *edges;
-    size_t next;
-};
-
-// The next edge, or 0.
-static uintptr_t sched_walk_next(struct sched_walk *walk)
-{
-    while (walk->edges != NULL) {
-        while (walk->next < POD_SCHED_EDGES) {
-            uintptr_t edge = walk->edges->to[walk->next++];
-            if (edge != 0)
-                return edge;
-        }
-        *walk = (struct sched_walk){.edges = walk->edges->next};
-    }
-    return 0;
-}
-
-static bool sched_open(const struct pod_sched_node *node)
-{
-    return !pod_sched_terminal((enum pod_sched_state)node->state);
-}
-
 // Adds to the node's effect of this step; the first time it goes to the end
 // of the list.
 static void sched_note(struct pod_sched *sched, struct pod_sched_node *node,
@@ -122,7 +79,7 @@ static void sched_interrupt(struct pod_sched *sched,
 static void sched_end(struct pod_sched *sched, struct pod_sched_node *node,
                       enum pod_sched_state state, void *cause)
 {
-    assert(sched_open(node) && pod_sched_terminal(state));
+    assert(pod_sched_node_open(node) && pod_sched_terminal(state));
     node->state = (uint8_t)state;
     if (cause != NULL) {
         node->struck = true;
@@ -140,12 +97,13 @@ static void sched_end_dependents(struct pod_sched *sched,
                                  const struct pod_sched_node *node,
                                  enum pod_sched_state state)
 {
-    struct sched_walk walk = {.edges = &node->edges};
+    struct pod_sched_walk walk = {.edges = &node->edges};
     uintptr_t edge;
 
-    while ((edge = sched_walk_next(&walk)) != 0) {
-        struct pod_sched_node *to = sched_edge_node(edge);
-        if (!sched_edge_carries(edge) || to->run_on_failure || !sched_open(to))
+    while ((edge = pod_sched_walk_next(&walk)) != 0) {
+        struct pod_sched_node *to = pod_sched_edge_node(edge);
+        if (!pod_sched_edge_carries(edge) || to->run_on_failure ||
+            !pod_sched_node_open(to))
             continue;
         sched_end(sched, to, state, node->user);
         sched_interrupt(sched, to);
@@ -170,7 +128,7 @@ static void sched_spread(struct pod_sched *sched,
 static void sched_finish(struct pod_sched *sched, struct pod_sched_node *node,
                          enum pod_sched_state state)
 {
-    if (!sched_open(node))
+    if (!pod_sched_node_open(node))
         return;
     sched_end(sched, node, state, NULL);
     if (state != POD_SCHED_SUCCEEDED)
@@ -180,7 +138,7 @@ static void sched_finish(struct pod_sched *sched, struct pod_sched_node *node,
 static void sched_cancel(struct pod_sched *sched, struct pod_sched_node *node,
                          bool cascade)
 {
-    if (!sched_open(node))
+    if (!pod_sched_node_open(node))
         return;
     if (node->launched)
         sched_interrupt(sched, node);
@@ -188,12 +146,6 @@ static void sched_cancel(struct pod_sched *sched, struct pod_sched_node *node,
         sched_end(sched, node, POD_SCHED_CANCELLED, NULL);
     sched_spread(sched, node,
                  cascade ? POD_SCHED_CANCELLED : POD_SCHED_SKIPPED);
-}
-
-// Deadlines keep their order as unsigned keys.
-static uint64_t sched_deadline_key(int64_t deadline_ns)
-{
-    return (uint64_t)deadline_ns ^ (UINT64_C(1) << 63);
 }
 
 static void sched_expire(struct pod_sched *sched, struct pod_sched_node *node)
@@ -206,7 +158,7 @@ static void sched_expire(struct pod_sched *sched, struct pod_sched_node *node)
 
 static void sched_advance(struct pod_sched *sched, int64_t now_ns)
 {
-    uint64_t now = sched_deadline_key(now_ns);
+    uint64_t now = pod_sched_deadline_key(now_ns);
 
     for (;;) {
         const struct pod_heap_entry *top = pod_heap_top(&sched->deadlines);
@@ -242,7 +194,7 @@ static void sched_unhold(struct pod_sched *sched, struct pod_sched_node *node)
 {
     assert(node->held > 0);
     node->held--;
-    if (node->held > 0 || !sched_open(node))
+    if (node->held > 0 || !pod_sched_node_open(node))
         return;
     if (node->placed)
         pod_sched_lanes_queue(&sched->lanes, node);
@@ -272,7 +224,7 @@ static void sched_prefetch(const struct pod_sched_edges *edges)
 {
     __builtin_prefetch(edges->next);
     for (size_t i = 0; i < POD_SCHED_EDGES; i++)
-        __builtin_prefetch(sched_edge_node(edges->to[i]), 1);
+        __builtin_prefetch(pod_sched_edge_node(edges->to[i]), 1);
 }
 
 // Gives back all edges to the dependents of a node that settles.
@@ -288,8 +240,8 @@ static void sched_drop_edges(struct pod_sched *sched,
             uintptr_t edge = edges->to[i];
             if (edge == 0)
                 continue;
-            bool held = !(sched_edge_ahead(edge) && node->launched);
-            sched_drop_edge(sched, sched_edge_node(edge), held);
+            bool held = !(pod_sched_edge_ahead(edge) && node->launched);
+            sched_drop_edge(sched, pod_sched_edge_node(edge), held);
         }
         if (edges != &node->edges)
             pod_sched_pool_give(&sched->edges, edges);
@@ -319,7 +271,7 @@ static void sched_settle_ended(struct pod_sched *sched)
         struct pod_sched_node *node =
             POD_CONTAINER(item, struct pod_sched_node, effect);
         item = item->next;
-        if (!sched_open(node) && !node->launched && !node->settled)
+        if (!pod_sched_node_open(node) && !node->launched && !node->settled)
             sched_settle(sched, node);
     }
 }
@@ -329,12 +281,12 @@ static void sched_settle_ended(struct pod_sched *sched)
 // The dependents that waited only for the node's launch no longer do.
 static void sched_lead(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    struct sched_walk walk = {.edges = &node->edges};
+    struct pod_sched_walk walk = {.edges = &node->edges};
     uintptr_t edge;
 
-    while ((edge = sched_walk_next(&walk)) != 0) {
-        if (sched_edge_ahead(edge))
-            sched_unhold(sched, sched_edge_node(edge));
+    while ((edge = pod_sched_walk_next(&walk)) != 0) {
+        if (pod_sched_edge_ahead(edge))
+            sched_unhold(sched, pod_sched_edge_node(edge));
     }
 }
 
@@ -392,7 +344,7 @@ static bool sched_doomed(const struct pod_sched_event *event, void **out_cause)
     }
     for (size_t i = 0; i < event->dep_count; i++) {
         const struct pod_sched_node *node = event->deps[i].node;
-        if (!event->deps[i].carries || sched_open(node) ||
+        if (!event->deps[i].carries || pod_sched_node_open(node) ||
             node->state == POD_SCHED_SUCCEEDED)
             continue;
         *out_cause = node->user;
@@ -441,7 +393,7 @@ static void sched_enter(struct pod_sched *sched, struct pod_sched_node *node,
         sched_link(sched, node, &event->deps[i]);
     if (event->deadline_ns != POD_NEVER) {
         struct pod_heap_entry entry = {
-            .key = sched_deadline_key(event->deadline_ns),
+            .key = pod_sched_deadline_key(event->deadline_ns),
             .order = sched->submitted,
             .slot = &node->deadline_slot,
         };
@@ -491,7 +443,7 @@ static struct pod_sched_node *sched_submit(struct pod_sched *sched,
 
 static void sched_started(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    if (!sched_open(node) || node->state == POD_SCHED_RUNNING)
+    if (!pod_sched_node_open(node) || node->state == POD_SCHED_RUNNING)
         return;
     assert(node->launched);
     node->state = POD_SCHED_RUNNING;
@@ -595,81 +547,4 @@ bool pod_sched_next_effect(struct pod_sched *sched,
     if ((out_effect->what & POD_SCHED_RELEASED) != 0)
         pod_sched_pool_give(&sched->nodes, node);
     return true;
-}
-
-// ------------------------------------------------------------------ queries
-
-int64_t pod_sched_next_deadline(const struct pod_sched *sched)
-{
-    const struct pod_heap_entry *top = pod_heap_top(&sched->deadlines);
-
-    if (top == NULL)
-        return POD_NEVER;
-    return (int64_t)(top->key ^ (UINT64_C(1) << 63));
-}
-
-enum pod_sched_state pod_sched_node_state(const struct pod_sched_node *node)
-{
-    return (enum pod_sched_state)node->state;
-}
-
-bool pod_sched_node_launched(const struct pod_sched_node *node)
-{
-    return node->launched;
-}
-
-bool pod_sched_node_settled(const struct pod_sched_node *node)
-{
-    return node->settled;
-}
-
-bool pod_sched_node_queued(const struct pod_sched_node *node)
-{
-    return node->queued;
-}
-
-uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)
-{
-    return node->unmet;
-}
-
-bool pod_sched_next_dependent(const struct pod_sched_node *node,
-                              const void **cursor, void **out_user,
-                              bool *out_carries)
-{
-    // The cursor is the address of a group of edges and, in the bits that its
-    // alignment leaves, the index of the next edge in it; never 0 inside.
-    uintptr_t at = (uintptr_t)*cursor;
-    struct sched_walk walk = {.edges = &node->edges};
-
-    if (at != 0)
-        walk = (struct sched_walk){
-            .edges = (const struct pod_sched_edges *)(at & ~SCHED_INDEX_BITS),
-            .next = at & SCHED_INDEX_BITS,
-        };
-    uintptr_t edge = sched_walk_next(&walk);
-    if (edge == 0)
-        return false;
-    *cursor = (const void *)((uintptr_t)walk.edges | walk.next);
-    *out_user = sched_edge_node(edge)->user;
-    *out_carries = sched_edge_carries(edge);
-    return true;
-}
-
-uint32_t pod_sched_lane_depth(const struct pod_sched *sched, uint32_t lane)
-{
-    assert(lane < sched->lanes.count);
-    const struct pod_sched_lane *item = &sched->lanes.items[lane];
-    return item->launched + (uint32_t)item->queue.count;
-}
-
-const char *pod_sched_state_name(enum pod_sched_state state)
-{
-    static const char *const names[] = {
-        "WAITING", "READY",     "RUNNING", "SUCCEEDED",
-        "FAILED",  "CANCELLED", "SKIPPED", "LOST",
-    };
-
-    return (size_t)state < sizeof names / sizeof names[0] ? names[state]
-                                                          : "UNKNOWN";
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about a scheduler that change nothing.
+#include <assert.h>
+
+#include "core/base/clock.h"
+#include "core/sched/internal.h"
+
+// Enough for an index, and less than the alignment of struct pod_sched_edges.
+#define QUERY_INDEX_BITS ((uintptr_t)3)
+
+int64_t pod_sched_next_deadline(const struct pod_sched *sched)
+{
+    const struct pod_heap_entry *top = pod_heap_top(&sched->deadlines);
+
+    if (top == NULL)
+        return POD_NEVER;
+    return pod_sched_deadline_of(top->key);
+}
+
+enum pod_sched_state pod_sched_node_state(const struct pod_sched_node *node)
+{
+    return (enum pod_sched_state)node->state;
+}
+
+bool pod_sched_node_launched(const struct pod_sched_node *node)
+{
+    return node->launched;
+}
+
+bool pod_sched_node_settled(const struct pod_sched_node *node)
+{
+    return node->settled;
+}
+
+bool pod_sched_node_queued(const struct pod_sched_node *node)
+{
+    return node->queued;
+}
+
+uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)
+{
+    return node->unmet;
+}
+
+bool pod_sched_next_dependent(const struct pod_sched_node *node,
+                              const void **cursor, void **out_user,
+                              bool *out_carries)
+{
+    // The cursor is the address of a group of edges and, in the bits that its
+    // alignment leaves, the index of the next edge in it; never 0 inside.
+    uintptr_t at = (uintptr_t)*cursor;
+    struct pod_sched_walk walk = {.edges = &node->edges};
+
+    if (at != 0)
+        walk = (struct pod_sched_walk){
+            .edges = (const struct pod_sched_edges *)(at & ~QUERY_INDEX_BITS),
+            .next = at & QUERY_INDEX_BITS,
+        };
+    uintptr_t edge = pod_sched_walk_next(&walk);
+    if (edge == 0)
+        return false;
+    *cursor = (const void *)((uintptr_t)walk.edges | walk.next);
+    *out_user = pod_sched_edge_node(edge)->user;
+    *out_carries = pod_sched_edge_carries(edge);
+    return true;
+}
+
+uint32_t pod_sched_lane_depth(const struct pod_sched *sched, uint32_t lane)
+{
+    assert(lane < sched->lanes.count);
+    const struct pod_sched_lane *item = &sched->lanes.items[lane];
+    return item->launched + (uint32_t)item->queue.count;
+}
+
+const char *pod_sched_state_name(enum pod_sched_state state)
+{
+    static const char *const names[] = {
+        "WAITING", "READY",     "RUNNING", "SUCCEEDED",
+        "FAILED",  "CANCELLED", "SKIPPED", "LOST",
+    };
+
+    return (size_t)state < sizeof names / sizeof names[0] ? names[state]
+                                                          : "UNKNOWN";
+}
