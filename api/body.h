@@ -31,13 +31,12 @@ bool api_body_is_chunked(const struct api_request *req);
 // The media type of the body in lower case, without parameters, or "".
 const char *api_body_type(const struct api_request *req);
 
-// For handle. The parsed object, borrowed; NULL with OPTIONAL_JSON and
-// an empty body.
+// For handle, and valid until it returns: a request that parks gives its body
+// up, so that waiting holds no memory. The parsed object, borrowed; NULL with
+// OPTIONAL_JSON and an empty body.
 json_t *api_body_json(const struct api_request *req);
-// For handle of data: the whole body, borrowed (take a reference to keep it).
-// Never NULL; of size 0 for an empty body.
+// For handle of data, the same: the whole body, borrowed (take a reference to
+// keep it). Never NULL; of size 0 for an empty body.
 struct pod_blob *api_body_blob(const struct api_request *req);
-
-// A header that was sent as a trailer of a chunked body is not looked at.
 
 #endif

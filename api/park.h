@@ -17,7 +17,8 @@
 enum api_wake {
     API_WAKE_EVENT,   // something that was waited for
     API_WAKE_TIMEOUT, // the deadline
-    API_WAKE_DRAIN,   // the server drains: answer with the present state
+    API_WAKE_DRAIN,   // the server drains: answer with the present state; told
+                      // once a request, which may park again
 };
 
 typedef void api_resume_fn(struct api_request *req, enum api_wake why);

@@ -36,7 +36,8 @@ struct api_limits {
     int64_t json_body_ns;             // from headers to whole body [30 s]
     int64_t data_grace_ns;            // before the rate counts [10 s]
     int64_t idle_ns;                  // between requests [75 s]
-    unsigned stall_s;                 // no byte either way, seconds [30]
+    int64_t stall_ns;                 // an answer that does not move [30 s]
+    uint64_t reply_bytes_per_s;       // what counts as moving [1 KiB]
     int64_t wait_ns;                  // cap on a park [55 s]
 };
 
@@ -94,8 +95,8 @@ void api_server_notify(struct api_server *server);
 // The same as a callback (struct pod_options.notify): arg is the server.
 void api_server_notify_arg(void *server);
 
-// From any thread: parked requests are woken with API_WAKE_DRAIN and parks
-// end at once from now on; requests are still answered, each with
+// From any thread: parked requests are woken with API_WAKE_DRAIN, and those
+// that park from now on are too; requests are still answered, each with
 // "Connection: close".
 void api_server_drain(struct api_server *server);
 bool api_server_draining(const struct api_server *server);

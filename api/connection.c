@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections: counted, timed, and closed by us where libmicrohttpd would wait
+// for ever (it knows inactivity only, and shows nothing before the headers).
+//
+// A deadline that passes shuts the socket; libmicrohttpd then finds the end of
+// the stream and closes. That a client has gone is told by our own epoll set,
+// edge triggered and for the hang-up alone, because libmicrohttpd does not look
+// at a suspended connection.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/http_internal.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/mem.h"
+
+// ---------------------------------------------------------------- addresses
+
+// One key for an IPv4 address or an IPv6 /64, never 0.
+static uint64_t conn_key(const struct sockaddr *address)
+{
+    const unsigned char *bytes;
+    uint64_t key = 0;
+
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, address, sizeof(v4));
+        return UINT64_C(1) << 32 | ntohl(v4.sin_addr.s_addr);
+    }
+    if (address->sa_family != AF_INET6)
+        return 1;
+    struct sockaddr_in6 v6;
+    memcpy(&v6, address, sizeof(v6));
+    bytes = v6.sin6_addr.s6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr))
+        return UINT64_C(1) << 32 | (uint64_t)bytes[12] << 24 |
+               (uint64_t)bytes[13] << 16 | (uint64_t)bytes[14] << 8 | bytes[15];
+    for (size_t i = 0; i < 8; i++)
+        key = key << 8 | bytes[i];
+    return key | UINT64_C(1) << 63;
+}
+
+enum MHD_Result api_conn_accept(void *arg, const struct sockaddr *address,
+                                socklen_t length)
+{
+    struct api_server *server = arg;
+    const struct api_address *known =
+        pod_map_get(&server->addresses, conn_key(address));
+
+    (void)length;
+    if (atomic_load(&server->connections) < server->limits.connections &&
+        (known == NULL ||
+         known->connections < server->limits.connections_per_address))
+        return MHD_YES;
+    atomic_fetch_add(&server->refused, 1);
+    return MHD_NO;
+}
+
+static struct api_address *conn_address(struct api_server *server,
+                                        const struct sockaddr *address)
+{
+    uint64_t key = conn_key(address);
+    struct api_address *entry = pod_map_get(&server->addresses, key);
+
+    if (entry == NULL) {
+        entry = pod_calloc(1, sizeof(*entry));
+        if (entry == NULL)
+            return NULL;
+        entry->key = key;
+        if (!pod_map_put(&server->addresses, key, entry)) {
+            pod_free(entry);
+            return NULL;
+        }
+    }
+    entry->connections++;
+    return entry;
+}
+
+static void conn_address_leave(struct api_server *server,
+                               struct api_address *entry)
+{
+    if (entry == NULL || --entry->connections > 0)
+        return;
+    (void)pod_map_remove(&server->addresses, entry->key);
+    pod_free(entry);
+}
+
+static void conn_print(const struct sockaddr *address, char *out, size_t size)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+
+    (void)snprintf(out, size, "local");
+    if (address->sa_family == AF_INET) {
+        memcpy(&v4, address, sizeof(v4));
+        (void)inet_ntop(AF_INET, &v4.sin_addr, out, (socklen_t)size);
+    } else if (address->sa_family == AF_INET6) {
+        memcpy(&v6, address, sizeof(v6));
+        (void)inet_ntop(AF_INET6, &v6.sin6_addr, out, (socklen_t)size);
+    }
+}
+
+// --------------------------------------------------------------------- life
+
+static struct api_conn *conn_open(struct api_server *server,
+                                  struct MHD_Connection *connection)
+{
+    int fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+            ->connect_fd;
+    const struct sockaddr *address =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+            ->client_addr;
+    struct api_conn *conn = pod_calloc(1, sizeof(*conn));
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET,
+                                .data.ptr = conn};
+
+    if (conn != NULL)
+        conn->address = conn_address(server, address);
+    if (conn == NULL || conn->address == NULL ||
+        epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        if (conn != NULL)
+            conn_address_leave(server, conn->address);
+        pod_free(conn);
+        (void)shutdown(fd, SHUT_RDWR);
+        return NULL;
+    }
+    conn->server = server;
+    conn->fd = fd;
+    conn->phase = API_PHASE_NONE;
+    conn_print(address, conn->client, sizeof(conn->client));
+    pod_list_init(&conn->phase_link);
+    pod_list_push_back(&server->conns, &conn->all_link);
+    atomic_fetch_add(&server->connections, 1);
+    api_conn_enter(conn, API_PHASE_NEW);
+    return conn;
+}
+
+static void conn_close(struct api_conn *conn)
+{
+    struct api_server *server = conn->server;
+
+    // A request whose completion was never told is ours to end.
+    if (conn->req != NULL)
+        api_request_free(conn->req);
+    pod_list_remove(&conn->phase_link);
+    pod_list_remove(&conn->all_link);
+    conn_address_leave(server, conn->address);
+    atomic_fetch_sub(&server->connections, 1);
+    (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    pod_free(conn->target);
+    pod_free(conn);
+}
+
+void api_conn_notify(void *arg, struct MHD_Connection *connection,
+                     void **socket_context,
+                     enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_context = conn_open(arg, connection);
+    } else if (*socket_context != NULL) {
+        conn_close(*socket_context);
+        *socket_context = NULL;
+    }
+}
+
+struct api_conn *api_conn_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection,
+                                   MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+        ->socket_context;
+}
+
+void *api_conn_target(void *arg, const char *target,
+                      struct MHD_Connection *connection)
+{
+    struct api_conn *conn = api_conn_of(connection);
+
+    (void)arg;
+    if (conn == NULL)
+        return NULL;
+    pod_free(conn->target);
+    conn->target = pod_strdup(target);
+    api_conn_enter(conn, API_PHASE_HEADERS);
+    return NULL;
+}
+
+// ----------------------------------------------------------------- deadlines
+
+static int64_t conn_delay(const struct api_limits *limits, enum api_phase phase)
+{
+    int64_t look = limits->data_grace_ns;
+
+    switch (phase) {
+    case API_PHASE_NEW:
+    case API_PHASE_HEADERS:
+        return limits->header_ns;
+    case API_PHASE_JSON:
+        return limits->json_body_ns;
+    case API_PHASE_DATA:
+        return look < POD_NS_PER_S ? look : POD_NS_PER_S;
+    case API_PHASE_REPLY:
+        return limits->stall_ns;
+    case API_PHASE_IDLE:
+        return limits->idle_ns;
+    case API_PHASE_COUNT:
+    case API_PHASE_NONE:
+        break;
+    }
+    return POD_NEVER;
+}
+
+void api_conn_enter(struct api_conn *conn, enum api_phase phase)
+{
+    struct api_server *server = conn->server;
+
+    // The time to the first whole headers counts from the connect.
+    if (phase == API_PHASE_HEADERS && conn->phase == API_PHASE_NEW)
+        return;
+    pod_list_remove(&conn->phase_link);
+    conn->phase = phase;
+    conn->sent_bytes = -1;
+    if (phase == API_PHASE_NONE || conn->refused)
+        return;
+    conn->deadline_ns =
+        pod_time_add(server->now_ns, conn_delay(&server->limits, phase));
+    pod_list_push_back(&server->phases[phase], &conn->phase_link);
+}
+
+static struct api_conn *conn_first(const struct api_server *server, int phase)
+{
+    const struct pod_list *list = &server->phases[phase];
+
+    return list->next == list
+               ? NULL
+               : POD_CONTAINER(list->next, struct api_conn, phase_link);
+}
+
+int64_t api_conn_next_deadline(const struct api_server *server)
+{
+    int64_t next = POD_NEVER;
+
+    for (int phase = 0; phase < API_PHASE_COUNT; phase++) {
+        const struct api_conn *conn = conn_first(server, phase);
+        if (conn != NULL && conn->deadline_ns < next)
+            next = conn->deadline_ns;
+    }
+    return next;
+}
+
+static void conn_shut(struct api_conn *conn)
+{
+    conn->refused = true;
+    api_conn_enter(conn, API_PHASE_NONE);
+    atomic_fetch_add(&conn->server->refused, 1);
+    (void)shutdown(conn->fd, SHUT_RDWR);
+    if (conn->req != NULL && conn->req->suspended) {
+        conn->req->abandoned = true;
+        api_wake_soon(conn->req, API_WAKE_TIMEOUT);
+    }
+}
+
+static bool conn_upload_is_slow(const struct api_conn *conn)
+{
+    const struct api_limits *limits = &conn->server->limits;
+    int64_t late = conn->server->now_ns - conn->req->body_started_ns -
+                   limits->data_grace_ns;
+
+    if (late <= 0)
+        return false;
+    long double want = (long double)limits->data_bytes_per_s *
+                       (long double)late / (long double)POD_NS_PER_S;
+    return (long double)conn->req->body.received < want;
+}
+
+// Bytes the client has acknowledged, or -1 for a socket that does not say.
+static int64_t conn_acknowledged(const struct api_conn *conn)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof(info);
+
+    memset(&info, 0, sizeof(info));
+    if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return -1;
+    return (int64_t)info.tcpi_bytes_acked;
+}
+
+// Two looks a stall apart decide; an answer that waits for us does not count.
+static bool conn_reply_is_stalled(struct api_conn *conn)
+{
+    const struct api_limits *limits = &conn->server->limits;
+    int64_t sent = conn_acknowledged(conn);
+    int64_t before = conn->sent_bytes;
+    bool starved = conn->req == NULL || conn->req->stream_starved;
+
+    api_conn_enter(conn, API_PHASE_REPLY);
+    conn->sent_bytes = sent;
+    if (conn->req != NULL)
+        conn->req->stream_starved = conn->req->suspended;
+    if (starved || before < 0 || sent < 0)
+        return false;
+    long double want = (long double)limits->reply_bytes_per_s *
+                       (long double)limits->stall_ns /
+                       (long double)POD_NS_PER_S;
+    return (long double)(sent - before) < want;
+}
+
+static void conn_time_out(struct api_conn *conn, const char *what)
+{
+    struct pod_err err;
+
+    (void)pod_err_set(&err, POD_REASON_REQUEST_TIMEOUT, "%s", what);
+    api_conn_last_words(conn, &err);
+    conn_shut(conn);
+}
+
+static void conn_expire_one(struct api_conn *conn)
+{
+    switch (conn->phase) {
+    case API_PHASE_NEW:
+    case API_PHASE_IDLE:
+        conn_shut(conn);
+        break;
+    case API_PHASE_HEADERS:
+        conn_time_out(conn, "the headers took too long");
+        break;
+    case API_PHASE_JSON:
+        conn_time_out(conn, "the body took too long");
+        break;
+    case API_PHASE_DATA:
+        if (conn_upload_is_slow(conn))
+            conn_time_out(conn, "the body comes too slowly");
+        else
+            api_conn_enter(conn, API_PHASE_DATA);
+        break;
+    case API_PHASE_REPLY:
+        if (conn_reply_is_stalled(conn))
+            conn_shut(conn);
+        break;
+    case API_PHASE_COUNT:
+    case API_PHASE_NONE:
+        break;
+    }
+}
+
+void api_conn_expire(struct api_server *server)
+{
+    for (int phase = 0; phase < API_PHASE_COUNT; phase++) {
+        struct api_conn *conn = conn_first(server, phase);
+        while (conn != NULL && conn->deadline_ns <= server->now_ns) {
+            conn_expire_one(conn);
+            conn = conn_first(server, phase);
+        }
+    }
+}
+
+void api_conn_hang_up(struct api_conn *conn)
+{
+    conn->hung_up = true;
+    if (conn->req == NULL || !conn->req->suspended)
+        return;
+    conn->req->abandoned = true;
+    api_wake_soon(conn->req, API_WAKE_EVENT);
+}
+
+// ---------------------------------------------------------------- last words
+
+// libmicrohttpd takes no answer in the middle of a body; without this a client
+// would never learn why its connection was cut.
+void api_conn_last_words(struct api_conn *conn, const struct pod_err *err)
+{
+    char head[512];
+    int status = pod_reason_status(err->reason);
+    const char *id = conn->req != NULL ? conn->req->id : "";
+    json_t *json =
+        json_pack("{s:s+, s:s, s:i, s:o, s:s, s:s, s:b, s:s}", "type",
+                  "urn:podd:problem:", pod_reason_name(err->reason), "title",
+                  api_status_text(status), "status", status, "detail",
+                  api_json_text(err->text), "code", pod_code_name(err->code),
+                  "reason", pod_reason_name(err->reason), "retryable",
+                  (int)pod_reason_retryable(err->reason), "request_id", id);
+    char *body = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+
+    json_decref(json);
+    if (body == NULL)
+        return;
+    int length =
+        snprintf(head, sizeof(head),
+                 "HTTP/1.1 %d %s\r\nConnection: close\r\n"
+                 "Content-Type: application/problem+json\r\n"
+                 "Cache-Control: no-store\r\nX-Request-Id: %s\r\n"
+                 "X-Content-Type-Options: nosniff\r\n%s"
+                 "Content-Length: %zu\r\n\r\n",
+                 status, api_status_text(status), id,
+                 status == 429 || status == 503 ? "Retry-After: 1\r\n" : "",
+                 strlen(body));
+    struct iovec parts[2] = {{.iov_base = head, .iov_len = (size_t)length},
+                             {.iov_base = body, .iov_len = strlen(body)}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    // Best effort: the socket's buffer is empty, nothing was sent before.
+    (void)sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)shutdown(conn->fd, SHUT_WR);
+    free(body);
+}

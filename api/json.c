@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsing: one pass of our own counts depth and values before jansson builds
+// anything, and finds integers that jansson could not hold.
+#include "api/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/base/str.h"
+
+// Goes before the digits of a large integer that was made a string. A client
+// that writes it itself gets the integer it wrote.
+static const char json_mark[] = "\\u0001";
+enum { JSON_MARK_CHAR = 1 };
+
+struct json_scan {
+    const char *text;
+    size_t length;
+    size_t at;
+    unsigned depth;
+    size_t values;
+    bool has_big;
+    struct pod_str *rewritten; // NULL in the pass that only looks
+};
+
+// The end of the string that starts at `at` (a quote).
+static size_t json_string_end(const struct json_scan *scan, size_t at)
+{
+    for (at++; at < scan->length && scan->text[at] != '"'; at++) {
+        if (scan->text[at] == '\\')
+            at++;
+    }
+    return at < scan->length ? at + 1 : scan->length;
+}
+
+static size_t json_number_end(const struct json_scan *scan, size_t at)
+{
+    while (at < scan->length && scan->text[at] != '\0' &&
+           strchr("+-.eE0123456789", scan->text[at]) != NULL)
+        at++;
+    return at;
+}
+
+// An integer in JSON's own notation that no int64 holds.
+static bool json_is_big(const char *text, size_t length)
+{
+    size_t sign = text[0] == '-';
+    size_t digits = length - sign;
+    char copy[24];
+
+    if (digits == 0 || (digits > 1 && text[sign] == '0'))
+        return false;
+    for (size_t i = sign; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+    }
+    if (digits < 19)
+        return false;
+    if (digits > 19)
+        return true;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    errno = 0;
+    (void)strtoll(copy, NULL, 10);
+    return errno == ERANGE;
+}
+
+static void json_number(struct json_scan *scan)
+{
+    size_t end = json_number_end(scan, scan->at);
+    const char *text = scan->text + scan->at;
+    size_t length = end - scan->at;
+    bool big = json_is_big(text, length);
+
+    scan->values++;
+    scan->has_big |= big;
+    scan->at = end;
+    if (scan->rewritten == NULL)
+        return;
+    if (big) {
+        pod_str_puts(scan->rewritten, "\"");
+        pod_str_puts(scan->rewritten, json_mark);
+    }
+    pod_str_append(scan->rewritten, text, length);
+    if (big)
+        pod_str_puts(scan->rewritten, "\"");
+}
+
+// One token that is no number; returns where it ends. What is malformed is
+// left for jansson to say so.
+static size_t json_token(struct json_scan *scan)
+{
+    switch (scan->text[scan->at]) {
+    case '"':
+        scan->values++;
+        return json_string_end(scan, scan->at);
+    case ':': // the string before it was a key
+        scan->values -= scan->values > 0;
+        break;
+    case '{':
+    case '[':
+        scan->values++;
+        scan->depth++;
+        break;
+    case '}':
+    case ']':
+        scan->depth -= scan->depth > 0;
+        break;
+    case 't':
+    case 'f':
+    case 'n':
+        scan->values++;
+        while (scan->at + 1 < scan->length && scan->text[scan->at + 1] >= 'a' &&
+               scan->text[scan->at + 1] <= 'z')
+            scan->at++;
+        break;
+    default:
+        break;
+    }
+    return scan->at + 1;
+}
+
+static enum pod_code json_scan_run(struct json_scan *scan,
+                                   const struct api_json_limits *limits,
+                                   struct pod_err *err)
+{
+    while (scan->at < scan->length) {
+        char c = scan->text[scan->at];
+        if (c == '-' || (c >= '0' && c <= '9')) {
+            json_number(scan);
+        } else {
+            size_t start = scan->at;
+            scan->at = json_token(scan);
+            if (scan->rewritten != NULL)
+                pod_str_append(scan->rewritten, scan->text + start,
+                               scan->at - start);
+        }
+        if (scan->depth > limits->depth)
+            return pod_err_set(err, POD_REASON_BODY_TOO_LARGE,
+                               "the JSON is nested deeper than %u",
+                               limits->depth);
+        if (scan->values > limits->values)
+            return pod_err_set(err, POD_REASON_BODY_TOO_LARGE,
+                               "the JSON has more than %zu values",
+                               limits->values);
+    }
+    return POD_OK;
+}
+
+static enum pod_code json_fault(const json_error_t *fault, struct pod_err *err)
+{
+    if (json_error_code(fault) == json_error_out_of_memory)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                           "no memory for the JSON");
+    enum pod_code code = pod_err_set(err, POD_REASON_BAD_JSON,
+                                     "malformed JSON: %s", fault->text);
+    if (err != NULL) {
+        err->line = fault->line > 0 ? fault->line : 1;
+        err->column = fault->column > 0 ? fault->column : 1;
+    }
+    return code;
+}
+
+enum pod_code api_json_parse(const char *text, size_t length,
+                             const struct api_json_limits *limits,
+                             json_t **out_json, struct pod_err *err)
+{
+    struct json_scan scan = {.text = text, .length = length};
+    struct pod_str rewritten = {.data = NULL};
+    size_t flags = JSON_REJECT_DUPLICATES;
+    json_error_t fault;
+
+    if (limits->any)
+        flags |= JSON_DECODE_ANY;
+    enum pod_code code = json_scan_run(&scan, limits, err);
+    if (code != POD_OK)
+        return code;
+    if (scan.has_big) {
+        scan = (struct json_scan){
+            .text = text, .length = length, .rewritten = &rewritten};
+        code = json_scan_run(&scan, limits, err);
+        if (code == POD_OK && rewritten.failed)
+            code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                               "no memory for the JSON");
+        text = rewritten.data;
+        length = rewritten.length;
+    }
+    if (code == POD_OK) {
+        json_t *json = json_loadb(text, length, flags, &fault);
+        if (json != NULL)
+            *out_json = json;
+        else
+            code = json_fault(&fault, err);
+    }
+    pod_str_fini(&rewritten);
+    return code;
+}
+
+bool api_json_big_integer(const json_t *value, const char **out_digits)
+{
+    const char *text = json_string_value(value);
+
+    if (text == NULL || text[0] != JSON_MARK_CHAR)
+        return false;
+    *out_digits = text + 1;
+    return true;
+}

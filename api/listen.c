@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The listening socket. It is ours and not libmicrohttpd's, so that a port in
+// use is told with its number.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/http_internal.h"
+
+enum { LISTEN_BACKLOG = 4096 };
+
+static enum pod_code listen_bad(const char *listen, struct pod_err *err)
+{
+    return pod_err_set(err, POD_REASON_BAD_VALUE,
+                       "listen address \"%.128s\" is not HOST:PORT or "
+                       "[IPV6]:PORT",
+                       listen);
+}
+
+// "[::1]:80" to "::1" and "80".
+static enum pod_code listen_split(const char *listen, char *host,
+                                  size_t host_bytes, const char **out_port,
+                                  struct pod_err *err)
+{
+    const char *start = listen;
+    const char *end = strrchr(listen, ':');
+    const char *port = end != NULL ? end + 1 : NULL;
+
+    if (port == NULL || *port == '\0' ||
+        strspn(port, "0123456789") != strlen(port) ||
+        strtol(port, NULL, 10) > UINT16_MAX)
+        return listen_bad(listen, err);
+    if (*start == '[') {
+        if (end == start + 1 || end[-1] != ']')
+            return listen_bad(listen, err);
+        start++;
+        end--;
+    } else if (memchr(start, ':', (size_t)(end - start)) != NULL) {
+        return listen_bad(listen, err);
+    }
+    size_t length = (size_t)(end - start);
+    if (length == 0 || length >= host_bytes)
+        return listen_bad(listen, err);
+    memcpy(host, start, length);
+    host[length] = '\0';
+    *out_port = port;
+    return POD_OK;
+}
+
+// Where the socket really listens, as text.
+static void listen_print(int fd, char *out_address, size_t address_bytes,
+                         unsigned *out_port)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    char host[INET6_ADDRSTRLEN] = "";
+    char port[8] = "0";
+
+    if (getsockname(fd, (struct sockaddr *)&address, &size) == 0)
+        (void)getnameinfo((struct sockaddr *)&address, size, host, sizeof(host),
+                          port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+    bool v6 = strchr(host, ':') != NULL;
+    (void)snprintf(out_address, address_bytes, "%s%s%s:%s", v6 ? "[" : "", host,
+                   v6 ? "]" : "", port);
+    *out_port = (unsigned)strtoul(port, NULL, 10);
+}
+
+static bool listen_bind(int fd, const struct addrinfo *info)
+{
+    int on = 1;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (info->ai_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+    return bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
+           listen(fd, LISTEN_BACKLOG) == 0;
+}
+
+enum pod_code api_listen(const char *listen, int *out_fd, char *out_address,
+                         size_t address_bytes, unsigned *out_port,
+                         struct pod_err *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *info;
+    char host[256];
+    const char *port;
+
+    enum pod_code code = listen_split(listen, host, sizeof(host), &port, err);
+    if (code != POD_OK)
+        return code;
+    int failure = getaddrinfo(host, port, &hints, &info);
+    if (failure != 0)
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "listen address \"%.128s\": %s", listen,
+                           gai_strerror(failure));
+    int fd =
+        socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool bound = fd >= 0 && listen_bind(fd, info);
+    int cause = errno;
+    freeaddrinfo(info);
+    if (!bound) {
+        if (fd >= 0)
+            (void)close(fd);
+        return pod_err_set_code(err, POD_UNAVAILABLE, POD_REASON_INTERNAL,
+                                "cannot listen on %.128s: %s", listen,
+                                strerror(cause));
+    }
+    listen_print(fd, out_address, address_bytes, out_port);
+    *out_fd = fd;
+    return POD_OK;
+}
