@@ -90,7 +90,7 @@ enum pod_code api_listen(const char *listen, int *out_fd, char *out_address,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *info;
     char host[256];
-    const char *port;
+    const char *port = "";
 
     enum pod_code code = listen_split(listen, host, sizeof(host), &port, err);
     if (code != POD_OK)
