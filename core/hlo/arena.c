@@ -2,6 +2,7 @@
 #include "core/hlo/arena.h"
 
 #include "core/base/mem.h"
+#include "core/hlo/shape_proto.h"
 
 #include <stdalign.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ struct pod_hlo_arena_chunk {
 struct arena_shape {
     struct arena_shape *next; // in its bucket
     uint64_t hash;
+    Xla__ShapeProto *proto; // NULL: not asked for yet
     struct pod_shape shape;
 };
 
@@ -252,4 +254,19 @@ const struct pod_shape *pod_hlo_arena_shape(struct pod_hlo_arena *arena,
     arena->shapes->count++;
     *owned_shape = (struct pod_shape){.type = POD_TYPE_INVALID};
     return &fresh->shape;
+}
+
+Xla__ShapeProto *pod_hlo_arena_shape_proto(struct pod_hlo_arena *arena,
+                                           const struct pod_shape *shape)
+{
+    size_t bucket;
+    size_t nodes = 0;
+    struct arena_shape *entry;
+    bucket = arena_hash(shape, &nodes) & (arena->shapes->capacity - 1);
+    entry = arena->shapes->buckets[bucket];
+    while (&entry->shape != shape)
+        entry = entry->next;
+    if (entry->proto == NULL)
+        entry->proto = pod_shape_to_proto(shape, &arena->allocator);
+    return entry->proto;
 }

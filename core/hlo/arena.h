@@ -10,7 +10,7 @@
 #include "core/base/err.h"
 #include "core/hlo/shape.h"
 
-#include <protobuf-c/protobuf-c.h>
+#include "xla.pb-c.h"
 
 struct pod_hlo_arena_chunk;
 
@@ -46,5 +46,10 @@ enum pod_code pod_hlo_arena_fail(const struct pod_hlo_arena *arena,
 // over, success or not. NULL: as pod_hlo_arena_alloc.
 const struct pod_shape *pod_hlo_arena_shape(struct pod_hlo_arena *arena,
                                             struct pod_shape *owned_shape);
+
+// The message of such a shape, made once; it must not be changed. NULL: as
+// pod_hlo_arena_alloc.
+Xla__ShapeProto *pod_hlo_arena_shape_proto(struct pod_hlo_arena *arena,
+                                           const struct pod_shape *shape);
 
 #endif

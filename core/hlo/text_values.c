@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of attributes that have a syntax of their own.
+#include "core/hlo/text_internal.h"
+
+#include <string.h>
+
+// ---------------------------------------------------------- replica groups
+
+static enum pod_code values_group_list(struct text *t,
+                                       Xla__HloInstructionProto *instr)
+{
+    size_t base = t->pointers.count;
+    enum pod_code code = text_need(t, '{');
+    if (code != POD_OK || text_take(t, '}'))
+        return code;
+    do {
+        Xla__ReplicaGroup *group =
+            text_message(t, &xla__replica_group__descriptor);
+        if (group == NULL || !text_push_pointer(t, group))
+            return text_no_memory(t);
+        code = text_int_list(t, '{', '}', &group->n_replica_ids,
+                             &group->replica_ids);
+    } while (code == POD_OK && text_take(t, ','));
+    if (code == POD_OK)
+        code = text_need(t, '}');
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &instr->n_replica_groups,
+                             &instr->replica_groups);
+}
+
+// "T(1,0)" behind an iota; *count stays 0 if it is not there.
+static enum pod_code values_permutation(struct text *t, size_t *count,
+                                        int32_t **out)
+{
+    int64_t *wide;
+    size_t start;
+    enum pod_code code;
+    (void)text_peek(t);
+    start = t->at;
+    if (!text_take_string(t, "T("))
+        return POD_OK;
+    t->at = start + 1;
+    code = text_int_list(t, '(', ')', count, &wide);
+    if (code != POD_OK)
+        return code;
+    *out = pod_hlo_arena_alloc(t->arena, *count, sizeof(**out));
+    if (*out == NULL)
+        return text_no_memory(t);
+    for (size_t i = 0; i < *count; i++) {
+        if (wide[i] < 0 || wide[i] >= POD_SHAPE_MAX_RANK)
+            return text_fail_at(t, start, "not a permutation");
+        (*out)[i] = (int32_t)wide[i];
+    }
+    return POD_OK;
+}
+
+// "[2,4]<=[8]" or "[2,4]<=[4,2]T(1,0)": groups, members of each.
+static enum pod_code values_group_iota(struct text *t,
+                                       Xla__HloInstructionProto *instr)
+{
+    Xla__IotaReplicaGroupListProto *iota =
+        text_message(t, &xla__iota_replica_group_list_proto__descriptor);
+    size_t start = t->at;
+    size_t rank;
+    int64_t *sizes;
+    enum pod_code code = text_int_list(t, '[', ']', &rank, &sizes);
+    if (iota == NULL)
+        return text_no_memory(t);
+    if (code == POD_OK && rank != 2)
+        code = text_fail_at(t, start,
+                            "expected two sizes: of groups and in "
+                            "each");
+    if (code == POD_OK && !text_take_string(t, "<="))
+        code = text_expected(t, "\"<=\"");
+    if (code == POD_OK)
+        code = text_int_list(t, '[', ']', &iota->n_iota_reshape_dims,
+                             &iota->iota_reshape_dims);
+    if (code == POD_OK)
+        code = values_permutation(t, &iota->n_iota_transpose_perm,
+                                  &iota->iota_transpose_perm);
+    if (code != POD_OK)
+        return code;
+    iota->num_replica_groups = sizes[0];
+    iota->num_devices_per_group = sizes[1];
+    instr->iota_collective_device_list = iota;
+    instr->replica_group_list_case =
+        XLA__HLO_INSTRUCTION_PROTO__REPLICA_GROUP_LIST_IOTA_COLLECTIVE_DEVICE_LIST;
+    return POD_OK;
+}
+
+enum pod_code text_replica_groups(struct text *t,
+                                  Xla__HloInstructionProto *instr)
+{
+    char c = text_peek(t);
+    if (c == '{')
+        return values_group_list(t, instr);
+    if (c == '[')
+        return values_group_iota(t, instr);
+    if (c == '@' || c == 'm')
+        return text_unsupported_at(t, t->at, "groups by mesh axes are");
+    return text_expected(t, "replica groups");
+}
+
+// "{{0,1},{1,2}}": from, to.
+enum pod_code text_source_target_pairs(struct text *t,
+                                       Xla__HloInstructionProto *instr)
+{
+    size_t base = t->pointers.count;
+    enum pod_code code = text_need(t, '{');
+    if (code != POD_OK || text_take(t, '}'))
+        return code;
+    do {
+        Xla__SourceTarget *pair =
+            text_message(t, &xla__source_target__descriptor);
+        if (pair == NULL || !text_push_pointer(t, pair))
+            return text_no_memory(t);
+        code = text_need(t, '{');
+        if (code == POD_OK)
+            code = text_integer(t, &pair->source);
+        if (code == POD_OK)
+            code = text_need(t, ',');
+        if (code == POD_OK)
+            code = text_integer(t, &pair->target);
+        if (code == POD_OK)
+            code = text_need(t, '}');
+    } while (code == POD_OK && text_take(t, ','));
+    if (code == POD_OK)
+        code = text_need(t, '}');
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &instr->n_source_target_pairs,
+                             &instr->source_target_pairs);
+}
+
+// ------------------------------------------------------- slice, padding,
+// window
+
+// "[start:limit]" or "[start:limit:stride]".
+static enum pod_code
+values_slice_dimension(struct text *t,
+                       Xla__HloInstructionProto__SliceDimensions *slice)
+{
+    enum pod_code code = text_need(t, '[');
+    slice->stride = 1;
+    if (code == POD_OK)
+        code = text_integer(t, &slice->start);
+    if (code == POD_OK)
+        code = text_need(t, ':');
+    if (code == POD_OK)
+        code = text_integer(t, &slice->limit);
+    if (code == POD_OK && text_take(t, ':'))
+        code = text_integer(t, &slice->stride);
+    return code == POD_OK ? text_need(t, ']') : code;
+}
+
+enum pod_code text_slice(struct text *t, Xla__HloInstructionProto *instr)
+{
+    size_t base = t->pointers.count;
+    enum pod_code code = text_need(t, '{');
+    if (code != POD_OK || text_take(t, '}'))
+        return code;
+    do {
+        Xla__HloInstructionProto__SliceDimensions *slice = text_message(
+            t, &xla__hlo_instruction_proto__slice_dimensions__descriptor);
+        if (slice == NULL || !text_push_pointer(t, slice))
+            return text_no_memory(t);
+        code = values_slice_dimension(t, slice);
+    } while (code == POD_OK && text_take(t, ','));
+    if (code == POD_OK)
+        code = text_need(t, '}');
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &instr->n_slice_dimensions,
+                             &instr->slice_dimensions);
+}
+
+// "low_high" or "low_high_interior".
+static enum pod_code values_pad(struct text *t, int64_t *low, int64_t *high,
+                                int64_t *interior)
+{
+    enum pod_code code = text_integer(t, low);
+    if (code == POD_OK)
+        code = text_need(t, '_');
+    if (code == POD_OK)
+        code = text_integer(t, high);
+    if (code == POD_OK && interior != NULL && text_take(t, '_'))
+        code = text_integer(t, interior);
+    return code;
+}
+
+enum pod_code text_padding(struct text *t, Xla__HloInstructionProto *instr)
+{
+    size_t base = t->pointers.count;
+    enum pod_code code;
+    instr->padding_config = text_message(t, &xla__padding_config__descriptor);
+    if (instr->padding_config == NULL)
+        return text_no_memory(t);
+    do {
+        Xla__PaddingConfig__PaddingConfigDimension *dimension = text_message(
+            t, &xla__padding_config__padding_config_dimension__descriptor);
+        if (dimension == NULL || !text_push_pointer(t, dimension))
+            return text_no_memory(t);
+        code = values_pad(t, &dimension->edge_padding_low,
+                          &dimension->edge_padding_high,
+                          &dimension->interior_padding);
+    } while (code == POD_OK && text_take(t, 'x'));
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &instr->padding_config->n_dimensions,
+                             &instr->padding_config->dimensions);
+}
+
+static enum pod_code values_window_size(struct text *t, Xla__Window *window)
+{
+    size_t base = t->pointers.count;
+    enum pod_code code;
+    do {
+        Xla__WindowDimension *dimension =
+            text_message(t, &xla__window_dimension__descriptor);
+        if (dimension == NULL || !text_push_pointer(t, dimension))
+            return text_no_memory(t);
+        dimension->stride = 1;
+        dimension->window_dilation = 1;
+        dimension->base_dilation = 1;
+        code = text_integer(t, &dimension->size);
+    } while (code == POD_OK && text_take(t, 'x'));
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &window->n_dimensions,
+                             &window->dimensions);
+}
+
+// One of the fields behind the size, for one dimension.
+static enum pod_code values_window_field(struct text *t, struct text_span field,
+                                         Xla__WindowDimension *dimension)
+{
+    int64_t reversal = 0;
+    enum pod_code code;
+    if (text_span_is(field, "stride"))
+        return text_integer(t, &dimension->stride);
+    if (text_span_is(field, "pad"))
+        return values_pad(t, &dimension->padding_low, &dimension->padding_high,
+                          NULL);
+    if (text_span_is(field, "lhs_dilate"))
+        return text_integer(t, &dimension->base_dilation);
+    if (text_span_is(field, "rhs_dilate"))
+        return text_integer(t, &dimension->window_dilation);
+    if (!text_span_is(field, "rhs_reversal"))
+        return text_expected(t, "stride, pad, lhs_dilate, rhs_dilate or "
+                                "rhs_reversal as the field");
+    code = text_integer(t, &reversal);
+    dimension->window_reversal = reversal != 0;
+    return code;
+}
+
+static enum pod_code values_window_fields(struct text *t, Xla__Window *window)
+{
+    while (text_peek(t) != '}') {
+        struct text_span field = text_word(t);
+        enum pod_code code = text_need(t, '=');
+        for (size_t i = 0; i < window->n_dimensions && code == POD_OK; i++) {
+            if (i > 0)
+                code = text_need(t, 'x');
+            if (code == POD_OK)
+                code = values_window_field(t, field, window->dimensions[i]);
+        }
+        if (code != POD_OK)
+            return code;
+    }
+    t->at++;
+    return POD_OK;
+}
+
+enum pod_code text_window(struct text *t, Xla__HloInstructionProto *instr)
+{
+    enum pod_code code = text_need(t, '{');
+    instr->window = text_message(t, &xla__window__descriptor);
+    if (instr->window == NULL)
+        return text_no_memory(t);
+    if (code != POD_OK || text_take(t, '}'))
+        return code;
+    if (!text_take_word(t, "size") || !text_take(t, '='))
+        return text_expected(t, "\"size=\"");
+    code = values_window_size(t, instr->window);
+    return code == POD_OK ? values_window_fields(t, instr->window) : code;
+}
+
+// -------------------------------------------------------------------
+// dim_labels
+
+// One of the three parts of "b01f_01io->b01f": where its two letters stand, and
+// where each spatial dimension does. "?" is a dimension without a use.
+static enum pod_code values_labels(struct text *t, const char *letters,
+                                   int64_t *first, int64_t *second,
+                                   size_t *count, int64_t **spatial)
+{
+    int64_t places[10];
+    size_t start;
+    int64_t at = 0;
+    size_t seen = 0;
+    size_t highest = 0;
+    bool letter[2] = {false, false};
+    memset(places, 0xff, sizeof(places));
+    (void)text_peek(t);
+    start = t->at;
+    for (; t->at < t->length; t->at++, at++) {
+        char c = t->data[t->at];
+        if (c == letters[0] || c == letters[1]) {
+            *(c == letters[0] ? first : second) = at;
+            letter[c == letters[1]] = true;
+        } else if (c >= '0' && c <= '9' && places[c - '0'] < 0) {
+            places[c - '0'] = at;
+            seen++;
+            highest = (size_t)(c - '0') + 1 > highest ? (size_t)(c - '0') + 1
+                                                      : highest;
+        } else if (c != '?') {
+            break;
+        }
+    }
+    if (!letter[0] || !letter[1] || highest != seen)
+        return text_fail_at(t, start, "dimension labels are incomplete");
+    *spatial = pod_hlo_arena_alloc(t->arena, seen, sizeof(**spatial));
+    if (*spatial == NULL)
+        return text_no_memory(t);
+    memcpy(*spatial, places, seen * sizeof(places[0]));
+    *count = seen;
+    return POD_OK;
+}
+
+enum pod_code text_dim_labels(struct text *t, Xla__HloInstructionProto *instr)
+{
+    Xla__ConvolutionDimensionNumbers *numbers =
+        text_message(t, &xla__convolution_dimension_numbers__descriptor);
+    enum pod_code code;
+    if (numbers == NULL)
+        return text_no_memory(t);
+    instr->convolution_dimension_numbers = numbers;
+    code = values_labels(t, "bf", &numbers->input_batch_dimension,
+                         &numbers->input_feature_dimension,
+                         &numbers->n_input_spatial_dimensions,
+                         &numbers->input_spatial_dimensions);
+    if (code == POD_OK)
+        code = text_need(t, '_');
+    if (code == POD_OK)
+        code = values_labels(t, "io", &numbers->kernel_input_feature_dimension,
+                             &numbers->kernel_output_feature_dimension,
+                             &numbers->n_kernel_spatial_dimensions,
+                             &numbers->kernel_spatial_dimensions);
+    if (code == POD_OK && !text_take_string(t, "->"))
+        code = text_expected(t, "\"->\"");
+    if (code != POD_OK)
+        return code;
+    return values_labels(t, "bf", &numbers->output_batch_dimension,
+                         &numbers->output_feature_dimension,
+                         &numbers->n_output_spatial_dimensions,
+                         &numbers->output_spatial_dimensions);
+}
+
+// ---------------------------------------------------------------- string maps
+
+enum pod_code text_frontend_attributes(struct text *t,
+                                       Xla__FrontendAttributes **out)
+{
+    Xla__FrontendAttributes *map =
+        text_message(t, &xla__frontend_attributes__descriptor);
+    size_t base = t->pointers.count;
+    enum pod_code code = text_need(t, '{');
+    if (map == NULL)
+        return text_no_memory(t);
+    *out = map;
+    if (code != POD_OK || text_take(t, '}'))
+        return code;
+    do {
+        Xla__FrontendAttributes__MapEntry *entry =
+            text_message(t, &xla__frontend_attributes__map_entry__descriptor);
+        struct text_span key = text_word(t);
+        ProtobufCBinaryData value = {0, NULL};
+        size_t start;
+        if (entry == NULL || !text_push_pointer(t, entry))
+            return text_no_memory(t);
+        entry->key = pod_hlo_arena_text(t->arena, key.text, key.length);
+        if (entry->key == NULL)
+            return text_no_memory(t);
+        code = key.length > 0 ? text_need(t, '=') : text_expected(t, "a key");
+        if (code != POD_OK)
+            return code;
+        start = text_peek(t) == '{' ? t->at : t->length;
+        code = start == t->length ? text_string(t, &value) : text_skip_value(t);
+        if (code != POD_OK)
+            return code;
+        // A dictionary is kept as it is written.
+        entry->value =
+            start == t->length
+                ? (char *)value.data
+                : pod_hlo_arena_text(t->arena, t->data + start, t->at - start);
+        if (entry->value == NULL)
+            return text_no_memory(t);
+    } while (text_take(t, ','));
+    code = text_need(t, '}');
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &map->n_map, &map->map);
+}
+
+// -------------------------------------------------------------------- aliases
+
+struct values_alias {
+    size_t n_output;
+    int64_t *output;
+    int64_t number;
+    size_t n_index;
+    int64_t *index;
+    int32_t kind;
+};
+
+// "{0}: (1, {}, may-alias)"; the kind is optional.
+static enum pod_code values_alias(struct text *t, struct values_alias *alias)
+{
+    enum pod_code code =
+        text_int_list(t, '{', '}', &alias->n_output, &alias->output);
+    alias->kind = 1;
+    if (code == POD_OK)
+        code = text_need(t, ':');
+    if (code == POD_OK)
+        code = text_need(t, '(');
+    if (code == POD_OK)
+        code = text_integer(t, &alias->number);
+    if (code == POD_OK)
+        code = text_need(t, ',');
+    if (code == POD_OK)
+        code = text_int_list(t, '{', '}', &alias->n_index, &alias->index);
+    if (code == POD_OK && text_take(t, ',')) {
+        if (text_take_word(t, "must-alias"))
+            alias->kind = 2;
+        else if (!text_take_word(t, "may-alias"))
+            return text_expected(t, "may-alias or must-alias");
+    }
+    return code == POD_OK ? text_need(t, ')') : code;
+}
+
+enum pod_code text_module_aliases(struct text *t,
+                                  Xla__HloInputOutputAliasProto **out)
+{
+    Xla__HloInputOutputAliasProto *list =
+        text_message(t, &xla__hlo_input_output_alias_proto__descriptor);
+    size_t base = t->pointers.count;
+    enum pod_code code = text_need(t, '{');
+    if (list == NULL)
+        return text_no_memory(t);
+    *out = list;
+    if (code != POD_OK || text_take(t, '}'))
+        return code;
+    do {
+        Xla__HloInputOutputAliasProto__AliasEntryProto *entry = text_message(
+            t,
+            &xla__hlo_input_output_alias_proto__alias_entry_proto__descriptor);
+        struct values_alias alias = {.kind = 1};
+        if (entry == NULL || !text_push_pointer(t, entry))
+            return text_no_memory(t);
+        code = values_alias(t, &alias);
+        entry->n_output_shape_index = alias.n_output;
+        entry->output_shape_index = alias.output;
+        entry->parameter_number = alias.number;
+        entry->n_parameter_shape_index = alias.n_index;
+        entry->parameter_shape_index = alias.index;
+        entry->kind = alias.kind;
+    } while (code == POD_OK && text_take(t, ','));
+    if (code == POD_OK)
+        code = text_need(t, '}');
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &list->n_entries, &list->entries);
+}
+
+enum pod_code text_operand_aliases(struct text *t,
+                                   Xla__HloInstructionProto *instr)
+{
+    size_t base = t->pointers.count;
+    enum pod_code code = text_need(t, '{');
+    if (code != POD_OK || text_take(t, '}'))
+        return code;
+    do {
+        Xla__OutputOperandAliasing *entry =
+            text_message(t, &xla__output_operand_aliasing__descriptor);
+        struct values_alias alias = {.kind = 1};
+        if (entry == NULL || !text_push_pointer(t, entry))
+            return text_no_memory(t);
+        code = values_alias(t, &alias);
+        entry->n_output_shape_index = alias.n_output;
+        entry->output_shape_index = alias.output;
+        entry->operand_index = alias.number;
+        entry->n_operand_shape_index = alias.n_index;
+        entry->operand_shape_index = alias.index;
+    } while (code == POD_OK && text_take(t, ','));
+    if (code == POD_OK)
+        code = text_need(t, '}');
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &instr->n_output_operand_aliasing,
+                             &instr->output_operand_aliasing);
+}
+
+// ------------------------------------------------------------------- shardings
+
+// "devices=[2,1]0,1" or "devices=[2,1]<=[2]T(0)", then perhaps
+// "last_tile_dim_replicate".
+static enum pod_code values_tiles(struct text *t, Xla__OpSharding *sharding)
+{
+    enum pod_code code = text_need(t, '=');
+    sharding->type = 3;
+    if (code == POD_OK)
+        code =
+            text_int_list(t, '[', ']', &sharding->n_tile_assignment_dimensions,
+                          &sharding->tile_assignment_dimensions);
+    if (code != POD_OK)
+        return code;
+    if (text_take_string(t, "<=")) {
+        code = text_int_list(t, '[', ']', &sharding->n_iota_reshape_dims,
+                             &sharding->iota_reshape_dims);
+        if (code == POD_OK)
+            code = values_permutation(t, &sharding->n_iota_transpose_perm,
+                                      &sharding->iota_transpose_perm);
+    } else {
+        code = text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
+                                &sharding->tile_assignment_devices);
+    }
+    if (code == POD_OK && text_take_word(t, "last_tile_dim_replicate"))
+        sharding->replicate_on_last_tile_dim = true;
+    return code;
+}
+
+static enum pod_code values_maximal(struct text *t, Xla__OpSharding *sharding)
+{
+    size_t ones = 0;
+    sharding->type = 1;
+    if (!text_take_word(t, "device") || !text_take(t, '='))
+        return text_expected(t, "\"device=\"");
+    if (!text_push_int(t, 1))
+        return text_no_memory(t);
+    ones = t->ints.count - 1;
+    enum pod_code code =
+        text_pop_ints(t, ones, &sharding->n_tile_assignment_dimensions,
+                      &sharding->tile_assignment_dimensions);
+    if (code != POD_OK)
+        return code;
+    return text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
+                            &sharding->tile_assignment_devices);
+}
+
+// What stands between the braces of one array's sharding.
+static enum pod_code values_sharding(struct text *t, Xla__OpSharding *sharding)
+{
+    static const struct {
+        const char *word;
+        int32_t type;
+    } plain[] = {
+        {"replicated", 0}, {"manual", 4}, {"unknown", 5}, {"unreduced", 6}};
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        if (text_take_word(t, plain[i].word)) {
+            sharding->type = plain[i].type;
+            return POD_OK;
+        }
+    }
+    if (text_take_word(t, "maximal"))
+        return values_maximal(t, sharding);
+    if (text_take_word(t, "devices"))
+        return values_tiles(t, sharding);
+    return text_unsupported_at(t, t->at, "this form of sharding is");
+}
+
+static enum pod_code values_sharding_end(struct text *t)
+{
+    if (text_peek(t) != '}')
+        return text_unsupported_at(t, t->at, "this part of a sharding is");
+    t->at++;
+    return POD_OK;
+}
+
+enum pod_code text_sharding(struct text *t, Xla__OpSharding **out)
+{
+    Xla__OpSharding *whole = text_message(t, &xla__op_sharding__descriptor);
+    size_t base = t->pointers.count;
+    enum pod_code code = text_need(t, '{');
+    if (whole == NULL)
+        return text_no_memory(t);
+    *out = whole;
+    if (code != POD_OK)
+        return code;
+    if (text_peek(t) != '{') {
+        code = values_sharding(t, whole);
+        return code == POD_OK ? values_sharding_end(t) : code;
+    }
+    whole->type = 2;
+    do {
+        Xla__OpSharding *part = text_message(t, &xla__op_sharding__descriptor);
+        if (part == NULL || !text_push_pointer(t, part))
+            return text_no_memory(t);
+        code = text_need(t, '{');
+        if (code == POD_OK)
+            code = values_sharding(t, part);
+        if (code == POD_OK)
+            code = values_sharding_end(t);
+    } while (code == POD_OK && text_take(t, ','));
+    if (code == POD_OK)
+        code = text_need(t, '}');
+    if (code != POD_OK)
+        return code;
+    return text_pop_pointers(t, base, &whole->n_tuple_shardings,
+                             &whole->tuple_shardings);
+}
