@@ -1,63 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The in-process driver around a fake device (fake_device.h).
-#include "tests/unit/driver_calls.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "core/base/clock.h"
 #include "core/base/mem.h"
-#include "core/driver/inproc.h"
-#include "tests/unit/fake_device.h"
-
-enum { HOST_BYTES = 1 << 20 };
-
-struct host {
-    struct calls_watch watch;
-    struct fake_device *fake;
-    struct pod_driver *driver;
-};
-
-static void host_make(struct host *host, uint32_t cores,
-                      struct pod_gang_hub *hub, uint32_t index)
-{
-    static const struct pod_driver_chip chips[] = {{.x = 0}, {.x = 1}};
-    static const uint32_t core_chips[FAKE_MAX_REPLICAS] = {0, 1};
-    struct pod_err err;
-
-    calls_watch_init(&host->watch);
-    host->fake = fake_new(cores, HOST_BYTES);
-    struct pod_inproc_options options = {
-        .device = &host->fake->base,
-        .hub = hub,
-        .host = index,
-        .host_count = 2,
-        .chips = chips,
-        .chip_count = 2,
-        .core_chips = core_chips,
-        .heartbeat_ns = POD_NS_PER_S / 100,
-    };
-    assert_int_equal(pod_inproc_new(&options, &host->driver, &err), POD_OK);
-}
-
-static void host_open(struct host *host, uint32_t cores,
-                      struct pod_gang_hub *hub, uint32_t index)
-{
-    struct pod_driver_observer observer = calls_observer(&host->watch);
-
-    host_make(host, cores, hub, index);
-    host->driver->ops->open(host->driver, &observer);
-    calls_await(&host->watch, &host->watch.ready, 1);
-}
-
-static void host_close(struct host *host)
-{
-    host->driver->ops->close(host->driver);
-    host->driver->ops->free(host->driver);
-    assert_int_equal(host->watch.inlined, 0);
-    assert_int_equal(host->watch.late, 0);
-    calls_watch_fini(&host->watch);
-}
+#include "tests/unit/fake_host.h"
 
 static void test_ready_tells_cores_and_chips(void **state)
 {
