@@ -189,6 +189,7 @@ void *api_conn_target(void *arg, const char *target,
         return NULL;
     pod_free(conn->target);
     conn->target = pod_strdup(target);
+    conn->target_place = (uintptr_t)target;
     api_conn_enter(conn, API_PHASE_HEADERS);
     return NULL;
 }

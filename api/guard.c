@@ -17,7 +17,7 @@ struct guard_headers {
     const char *host;
     const char *length;
     const char *encoding;
-    bool bad_name;
+    bool malformed;
 };
 
 static bool guard_token(const char *name)
@@ -39,7 +39,7 @@ static enum MHD_Result guard_header(void *arg, enum MHD_ValueKind kind,
 
     (void)kind;
     if (!guard_token(name)) {
-        seen->bad_name = true;
+        seen->malformed = true;
     } else if (strcasecmp(name, "Host") == 0) {
         seen->hosts++;
         seen->host = value;
@@ -64,9 +64,9 @@ static enum pod_code guard_framing(const struct guard_headers *seen,
 {
     const char *fault = NULL;
 
-    if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
-        fault = "the version is neither HTTP/1.1 nor HTTP/1.0";
-    else if (seen->bad_name)
+    if (strncmp(version, "HTTP/1.", 7) != 0)
+        fault = "the version is not HTTP/1.x";
+    else if (seen->malformed)
         fault = "the name of a header is malformed";
     else if (seen->hosts != 1)
         fault = seen->hosts == 0 ? "Host is missing" : "Host is given twice";

@@ -63,6 +63,7 @@ struct api_conn {
     struct api_address *address;
     char client[48];
     char *target;            // raw, of the request whose headers are coming
+    uintptr_t target_place;  // where libmicrohttpd keeps it; never followed
     struct api_request *req; // or NULL
     int64_t sent_bytes;      // acknowledged at the last look
 };

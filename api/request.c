@@ -245,7 +245,7 @@ void api_request_completed(void *arg, struct MHD_Connection *connection,
     api_conn_enter(conn, API_PHASE_IDLE);
 }
 
-// -------------------------------------------------------------------- replying
+// ------------------------------------------------------------------ replying
 
 static enum MHD_Result request_queue(struct api_request *req)
 {
@@ -310,8 +310,7 @@ static enum MHD_Result request_settle(struct api_request *req)
     return request_queue(req);
 }
 
-// ------------------------------------------------------------------ the
-// headers
+// -------------------------------------------------------------- the headers
 
 static void request_options(struct api_request *req)
 {
@@ -327,6 +326,10 @@ static enum pod_code request_route(struct api_request *req, struct pod_err *err)
     const struct api_server *server = req->server;
     char allow[API_ALLOW_BYTES];
 
+    if (req->method == API_OPTIONS && strcmp(req->path, "*") == 0) {
+        req->match.allowed = (1U << API_OTHER) - 1; // of the server as a whole
+        return POD_OK;
+    }
     api_route_match(server->routes, server->route_count, req->method, req->path,
                     &req->match);
     if (req->match.allowed == 0)
@@ -358,11 +361,28 @@ static enum pod_code request_check_size(struct api_request *req,
     return POD_OK;
 }
 
+// A NUL in the target cuts the text that libmicrohttpd gives us, but not the
+// bytes: in its buffer the version stands one byte behind the target's end.
+// (1.0 refuses such a request itself, and makes no promise of the layout.)
+static enum pod_code request_check_nul(const struct api_request *req,
+                                       const char *version, struct pod_err *err)
+{
+    uintptr_t gap = (uintptr_t)version - req->conn->target_place;
+
+    if (MHD_VERSION >= 0x01000000 || gap <= strlen(req->target) + 1 ||
+        gap > req->server->limits.header_bytes)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_FRAMING,
+                       "the request target has a NUL");
+}
+
 static enum pod_code request_admit(struct api_request *req, const char *version,
                                    struct pod_err *err)
 {
-    enum pod_code code = api_guard(req, version, err);
+    enum pod_code code = request_check_nul(req, version, err);
 
+    if (code == POD_OK)
+        code = api_guard(req, version, err);
     if (code == POD_OK)
         code = request_check_size(req, err);
     if (code == POD_OK)
@@ -382,7 +402,8 @@ static enum pod_code request_admit(struct api_request *req, const char *version,
 }
 
 // What to do with the body of a request that is answered already.
-static enum MHD_Result request_answer_early(struct api_request *req)
+static enum MHD_Result request_answer_early(struct api_request *req,
+                                            const struct pod_err *err)
 {
     bool drop = !req->body.chunked && !req->close &&
                 req->body.declared <= REQUEST_DROP_BYTES &&
@@ -394,6 +415,7 @@ static enum MHD_Result request_answer_early(struct api_request *req)
     // libmicrohttpd skips the body of an early answer for these two alone.
     if (req->method == API_POST || req->method == API_PUT)
         return request_queue(req);
+    api_conn_last_words(req->conn, err);
     return MHD_NO;
 }
 
@@ -403,18 +425,10 @@ static enum MHD_Result request_first(struct api_request *req,
     struct pod_err err = POD_ERR_NONE;
 
     api_body_init(req);
-    if (request_admit(req, version, &err) != POD_OK) {
-        bool odd = err.reason == POD_REASON_BAD_FRAMING &&
-                   api_body_expected(req) && req->method != API_POST &&
-                   req->method != API_PUT;
-        if (odd) {
-            api_conn_last_words(req->conn, &err);
-            return MHD_NO;
-        }
+    if (request_admit(req, version, &err) != POD_OK)
         request_refuse(req, &err);
-    }
     if (req->response != NULL && api_body_expected(req))
-        return request_answer_early(req);
+        return request_answer_early(req, &err);
     req->stage = API_STAGE_BODY;
     req->body_started_ns = req->server->now_ns;
     api_conn_enter(req->conn, req->body.kind == API_BODY_DATA ? API_PHASE_DATA
@@ -422,8 +436,7 @@ static enum MHD_Result request_first(struct api_request *req,
     return MHD_YES;
 }
 
-// ---------------------------------------------------------------------- the
-// body
+// ----------------------------------------------------------------- the body
 
 // libmicrohttpd takes no reply before the body has ended, so the client is
 // told on the socket, and what it still sends is thrown away for a while.

@@ -169,7 +169,7 @@ static bool server_start_daemon(struct api_server *server)
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_POOL_BYTES,
         MHD_OPTION_CONNECTION_LIMIT, server->limits.connections + 1,
-        MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_STRICT_FOR_CLIENT, 0,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK,
         api_conn_target, server, MHD_OPTION_NOTIFY_CONNECTION, api_conn_notify,
         server, MHD_OPTION_NOTIFY_COMPLETED, api_request_completed, server,
