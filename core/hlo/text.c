@@ -12,19 +12,19 @@
 
 // ------------------------------------------------------------------- module
 
-enum pod_code text_computation_id(struct text *t, int64_t *out)
+enum pod_code pod_text_computation_id(struct text *t, int64_t *out)
 {
     struct text_span name;
     uint32_t position;
     size_t at;
     enum pod_code code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     at = t->at;
-    code = text_name(t, "a computation", &name);
+    code = pod_text_name(t, "a computation", &name);
     if (code != POD_OK)
         return code;
     if (!pod_hlo_names_find(&t->comp_names, name.text, name.length, &position))
-        return text_fail_at(
+        return pod_text_fail_at(
             t, at, "no computation before this one is named \"%.*s\"",
             (int)(name.length < 64 ? name.length : 64), name.text);
     *out = (int64_t)position + 1;
@@ -35,28 +35,28 @@ enum pod_code text_computation_id(struct text *t, int64_t *out)
 static enum pod_code text_entry_layout(struct text *t)
 {
     Xla__ProgramShapeProto *proto =
-        text_message(t, &xla__program_shape_proto__descriptor);
+        pod_text_message(t, &xla__program_shape_proto__descriptor);
     const struct pod_shape *parameters;
     const struct pod_shape *result;
-    enum pod_code code = text_need(t, '{');
+    enum pod_code code = pod_text_need(t, '{');
     if (proto == NULL)
-        return text_no_memory(t);
-    if (code == POD_OK && text_peek(t) != '(')
-        code = text_expected(t, "\"(\"");
+        return pod_text_no_memory(t);
+    if (code == POD_OK && pod_text_peek(t) != '(')
+        code = pod_text_expected(t, "\"(\"");
     if (code == POD_OK)
-        code = text_shape(t, &parameters);
-    if (code == POD_OK && !text_take_string(t, "->"))
-        code = text_expected(t, "\"->\"");
+        code = pod_text_shape(t, &parameters);
+    if (code == POD_OK && !pod_text_take_string(t, "->"))
+        code = pod_text_expected(t, "\"->\"");
     if (code == POD_OK)
-        code = text_shape(t, &result);
+        code = pod_text_shape(t, &result);
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
     proto->result = pod_hlo_arena_shape_proto(t->arena, result);
     Xla__ShapeProto *all = pod_hlo_arena_shape_proto(t->arena, parameters);
     if (proto->result == NULL || all == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     proto->n_parameters = all->n_tuple_shapes;
     proto->parameters = all->tuple_shapes;
     t->proto->host_program_shape = proto;
@@ -67,36 +67,37 @@ static enum pod_code text_entry_layout(struct text *t)
 static enum pod_code text_buffer_donor(struct text *t)
 {
     Xla__HloBufferDonorProto *list =
-        text_message(t, &xla__hlo_buffer_donor_proto__descriptor);
+        pod_text_message(t, &xla__hlo_buffer_donor_proto__descriptor);
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
+    enum pod_code code = pod_text_need(t, '{');
     if (list == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     t->proto->buffer_donor = list;
-    if (code != POD_OK || text_take(t, '}'))
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
     do {
-        Xla__HloBufferDonorProto__BufferDonorEntryProto *entry = text_message(
+        Xla__HloBufferDonorProto__BufferDonorEntryProto *entry = pod_text_message(
             t,
             &xla__hlo_buffer_donor_proto__buffer_donor_entry_proto__descriptor);
-        if (entry == NULL || !text_push_pointer(t, entry))
-            return text_no_memory(t);
-        code = text_need(t, '(');
+        if (entry == NULL || !pod_text_push_pointer(t, entry))
+            return pod_text_no_memory(t);
+        code = pod_text_need(t, '(');
         if (code == POD_OK)
-            code = text_integer(t, &entry->parameter_number);
+            code = pod_text_integer(t, &entry->parameter_number);
         if (code == POD_OK)
-            code = text_need(t, ',');
+            code = pod_text_need(t, ',');
         if (code == POD_OK)
-            code = text_int_list(t, '{', '}', &entry->n_parameter_shape_index,
-                                 &entry->parameter_shape_index);
+            code =
+                pod_text_int_list(t, '{', '}', &entry->n_parameter_shape_index,
+                                  &entry->parameter_shape_index);
         if (code == POD_OK)
-            code = text_need(t, ')');
-    } while (code == POD_OK && text_take(t, ','));
+            code = pod_text_need(t, ')');
+    } while (code == POD_OK && pod_text_take(t, ','));
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &list->n_entries, &list->entries);
+    return pod_text_pop_pointers(t, base, &list->n_entries, &list->entries);
 }
 
 static enum pod_code text_module_value(struct text *t, struct text_span name,
@@ -109,23 +110,24 @@ static enum pod_code text_module_value(struct text *t, struct text_span name,
         "allow_spmd_sharding_propagation_to_output",
         "origin_recovery_table",
         "debug_attributes"};
-    if (text_span_is(name, "entry_computation_layout"))
+    if (pod_text_span_is(name, "entry_computation_layout"))
         return text_entry_layout(t);
-    if (text_span_is(name, "replica_count"))
-        return text_integer(t, &t->module->replica_count);
-    if (text_span_is(name, "num_partitions"))
-        return text_integer(t, &t->module->num_partitions);
-    if (text_span_is(name, "input_output_alias"))
-        return text_module_aliases(t, &t->proto->input_output_alias);
-    if (text_span_is(name, "buffer_donor"))
+    if (pod_text_span_is(name, "replica_count"))
+        return pod_text_integer(t, &t->module->replica_count);
+    if (pod_text_span_is(name, "num_partitions"))
+        return pod_text_integer(t, &t->module->num_partitions);
+    if (pod_text_span_is(name, "input_output_alias"))
+        return pod_text_module_aliases(t, &t->proto->input_output_alias);
+    if (pod_text_span_is(name, "buffer_donor"))
         return text_buffer_donor(t);
-    if (text_span_is(name, "frontend_attributes"))
-        return text_frontend_attributes(t, &t->proto->frontend_attributes);
+    if (pod_text_span_is(name, "frontend_attributes"))
+        return pod_text_frontend_attributes(t, &t->proto->frontend_attributes);
     for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++)
-        if (text_span_is(name, skipped[i]))
-            return text_skip_value(t);
-    return text_fail_at(t, at, "a module has no attribute \"%.*s\"",
-                        (int)(name.length < 64 ? name.length : 64), name.text);
+        if (pod_text_span_is(name, skipped[i]))
+            return pod_text_skip_value(t);
+    return pod_text_fail_at(t, at, "a module has no attribute \"%.*s\"",
+                            (int)(name.length < 64 ? name.length : 64),
+                            name.text);
 }
 
 // Tables of debug information between the header and the computations.
@@ -134,13 +136,13 @@ static enum pod_code text_skip_tables(struct text *t)
     static const char *const names[] = {"FileNames", "FunctionNames",
                                         "FileLocations", "StackFrames"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (!text_take_word(t, names[i]))
+        if (!pod_text_take_word(t, names[i]))
             continue;
-        while (text_peek(t) >= '0' && text_peek(t) <= '9') {
+        while (pod_text_peek(t) >= '0' && pod_text_peek(t) <= '9') {
             int64_t number;
-            enum pod_code code = text_integer(t, &number);
+            enum pod_code code = pod_text_integer(t, &number);
             if (code == POD_OK)
-                code = text_skip_value(t);
+                code = pod_text_skip_value(t);
             if (code != POD_OK)
                 return code;
         }
@@ -153,27 +155,27 @@ static enum pod_code text_header(struct text *t)
     struct text_span name;
     size_t start;
     enum pod_code code;
-    if (!text_take_word(t, "HloModule"))
-        return text_expected(t, "\"HloModule\"");
-    code = text_name(t, "the name of the module", &name);
+    if (!pod_text_take_word(t, "HloModule"))
+        return pod_text_expected(t, "\"HloModule\"");
+    code = pod_text_name(t, "the name of the module", &name);
     if (code != POD_OK)
         return code;
     t->proto->name = pod_hlo_arena_text(t->arena, name.text, name.length);
     if (t->proto->name == NULL)
-        return text_no_memory(t);
-    while (text_take(t, ',')) {
-        (void)text_peek(t);
+        return pod_text_no_memory(t);
+    while (pod_text_take(t, ',')) {
+        (void)pod_text_peek(t);
         start = t->at;
-        name = text_word(t);
-        code = name.length > 0 ? text_need(t, '=')
-                               : text_expected(t, "an attribute");
+        name = pod_text_word(t);
+        code = name.length > 0 ? pod_text_need(t, '=')
+                               : pod_text_expected(t, "an attribute");
         if (code == POD_OK)
             code = text_module_value(t, name, start);
         if (code != POD_OK)
             return code;
     }
     if (t->module->replica_count < 0 || t->module->num_partitions < 0)
-        return text_fail_at(t, t->at, "counts cannot be negative");
+        return pod_text_fail_at(t, t->at, "counts cannot be negative");
     return text_skip_tables(t);
 }
 
@@ -186,26 +188,26 @@ static enum pod_code text_signature(struct text *t,
 {
     enum pod_code code = POD_OK;
     *result = NULL;
-    if (!text_take(t, '('))
+    if (!pod_text_take(t, '('))
         return POD_OK;
-    while (code == POD_OK && !text_take(t, ')')) {
+    while (code == POD_OK && !pod_text_take(t, ')')) {
         struct text_span name;
         const struct pod_shape *shape;
-        code = text_name(t, "a parameter or \")\"", &name);
+        code = pod_text_name(t, "a parameter or \")\"", &name);
         if (code == POD_OK)
-            code = text_need(t, ':');
+            code = pod_text_need(t, ':');
         if (code == POD_OK)
-            code = text_shape(t, &shape);
-        if (code == POD_OK && !text_take(t, ',') && text_peek(t) != ')')
-            code = text_expected(t, "\",\" or \")\"");
+            code = pod_text_shape(t, &shape);
+        if (code == POD_OK && !pod_text_take(t, ',') && pod_text_peek(t) != ')')
+            code = pod_text_expected(t, "\",\" or \")\"");
     }
-    if (code == POD_OK && !text_take_string(t, "->"))
-        code = text_expected(t, "\"->\"");
+    if (code == POD_OK && !pod_text_take_string(t, "->"))
+        code = pod_text_expected(t, "\"->\"");
     if (code != POD_OK)
         return code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     *at = t->at;
-    return text_shape(t, result);
+    return pod_text_shape(t, result);
 }
 
 // The instructions up to the closing brace; *root is the marked one's position,
@@ -213,15 +215,15 @@ static enum pod_code text_signature(struct text *t,
 static enum pod_code text_body(struct text *t, size_t *root)
 {
     bool marked = false;
-    enum pod_code code = text_need(t, '{');
+    enum pod_code code = pod_text_need(t, '{');
     if (code != POD_OK)
         return code;
-    while (text_peek(t) != '}') {
+    while (pod_text_peek(t) != '}') {
         size_t at = t->at;
-        bool mark = text_take_word(t, "ROOT");
+        bool mark = pod_text_take_word(t, "ROOT");
         if (mark && marked)
-            return text_fail_at(t, at, "a second ROOT in one computation");
-        code = text_instruction(t);
+            return pod_text_fail_at(t, at, "a second ROOT in one computation");
+        code = pod_text_instruction(t);
         if (code != POD_OK)
             return code;
         if (mark || !marked)
@@ -229,7 +231,7 @@ static enum pod_code text_body(struct text *t, size_t *root)
         marked = marked || mark;
     }
     if (t->instrs.count == 0)
-        return text_expected(t, "an instruction");
+        return pod_text_expected(t, "an instruction");
     t->at++;
     return POD_OK;
 }
@@ -238,7 +240,7 @@ static Xla__ProgramShapeProto *text_program_shape(struct text *t, size_t root)
 {
     const struct text_instr *instrs = t->instrs.items;
     Xla__ProgramShapeProto *shape =
-        text_message(t, &xla__program_shape_proto__descriptor);
+        pod_text_message(t, &xla__program_shape_proto__descriptor);
     size_t count = 0;
     for (size_t i = 0; i < t->instrs.count; i++)
         count += strcmp(instrs[i].proto->opcode, "parameter") == 0;
@@ -280,8 +282,8 @@ static enum pod_code text_finish_computation(struct text *t,
         pod_hlo_arena_alloc(t->arena, count, sizeof(proto->instructions[0]));
     comp.instrs = pod_hlo_arena_alloc(t->arena, count, sizeof(*comp.instrs));
     if (proto->program_shape == NULL || proto->instructions == NULL ||
-        comp.instrs == NULL || !text_push(&t->comps, &comp, sizeof(comp)))
-        return text_no_memory(t);
+        comp.instrs == NULL || !pod_text_push(&t->comps, &comp, sizeof(comp)))
+        return pod_text_no_memory(t);
     proto->n_instructions = count;
     proto->root_id = instrs[root].proto->id;
     for (size_t i = 0; i < count; i++) {
@@ -301,11 +303,11 @@ static enum pod_code text_add_computation(struct text *t,
     enum pod_hlo_names_result named = pod_hlo_names_add(
         &t->comp_names, name.text, name.length, (uint32_t)(proto->id - 1));
     if (named == POD_HLO_NAMES_TAKEN)
-        return text_fail_at(t, (size_t)(name.text - t->data),
-                            "computation \"%.64s\" is there already",
-                            proto->name);
-    if (named == POD_HLO_NAMES_NO_MEMORY || !text_push_pointer(t, proto))
-        return text_no_memory(t);
+        return pod_text_fail_at(t, (size_t)(name.text - t->data),
+                                "computation \"%.64s\" is there already",
+                                proto->name);
+    if (named == POD_HLO_NAMES_NO_MEMORY || !pod_text_push_pointer(t, proto))
+        return pod_text_no_memory(t);
     return POD_OK;
 }
 
@@ -314,13 +316,13 @@ static enum pod_code text_computation_end(struct text *t,
 {
     ProtobufCBinaryData thread;
     enum pod_code code;
-    if (!text_take(t, ','))
+    if (!pod_text_take(t, ','))
         return POD_OK;
-    if (!text_take_word(t, "execution_thread"))
-        return text_expected(t, "\"execution_thread\"");
-    code = text_need(t, '=');
+    if (!pod_text_take_word(t, "execution_thread"))
+        return pod_text_expected(t, "\"execution_thread\"");
+    code = pod_text_need(t, '=');
     if (code == POD_OK)
-        code = text_string(t, &thread);
+        code = pod_text_string(t, &thread);
     if (code == POD_OK)
         proto->execution_thread = (char *)thread.data;
     return code;
@@ -329,24 +331,24 @@ static enum pod_code text_computation_end(struct text *t,
 static enum pod_code text_computation(struct text *t, int64_t id)
 {
     Xla__HloComputationProto *proto =
-        text_message(t, &xla__hlo_computation_proto__descriptor);
+        pod_text_message(t, &xla__hlo_computation_proto__descriptor);
     const struct pod_shape *result;
     size_t result_at = 0;
     struct text_span name;
     size_t at = t->at;
     size_t root = 0;
-    bool entry = text_take_word(t, "ENTRY");
+    bool entry = pod_text_take_word(t, "ENTRY");
     enum pod_code code;
     if (entry && t->entry_id != 0)
-        return text_fail_at(t, at, "a second ENTRY in one module");
-    code = text_name(t, "a computation", &name);
+        return pod_text_fail_at(t, at, "a second ENTRY in one module");
+    code = pod_text_name(t, "a computation", &name);
     if (code != POD_OK)
         return code;
     if (proto == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     proto->name = pod_hlo_arena_text(t->arena, name.text, name.length);
     if (proto->name == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     proto->id = id;
     code = text_signature(t, &result, &result_at);
     if (code == POD_OK)
@@ -354,9 +356,9 @@ static enum pod_code text_computation(struct text *t, int64_t id)
     if (code == POD_OK && result != NULL &&
         !pod_shape_equal(result,
                          ((struct text_instr *)t->instrs.items)[root].shape))
-        code = text_fail_at(t, result_at,
-                            "the result is declared to be "
-                            "another shape than the root has");
+        code = pod_text_fail_at(t, result_at,
+                                "the result is declared to be "
+                                "another shape than the root has");
     if (code == POD_OK)
         code = text_finish_computation(t, proto, root);
     if (code == POD_OK)
@@ -373,13 +375,13 @@ static enum pod_code text_finish_module(struct text *t)
     size_t count = t->comps.count;
     struct pod_hlo_comp *comps;
     const Xla__HloComputationProto *entry;
-    enum pod_code code = text_pop_pointers(t, 0, &t->proto->n_computations,
-                                           &t->proto->computations);
+    enum pod_code code = pod_text_pop_pointers(t, 0, &t->proto->n_computations,
+                                               &t->proto->computations);
     if (code != POD_OK)
         return code;
     comps = pod_hlo_arena_alloc(t->arena, count, sizeof(*comps));
     if (comps == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     memcpy(comps, t->comps.items, count * sizeof(*comps));
     t->module->comps = comps;
     t->module->proto = t->proto;
@@ -397,10 +399,10 @@ static enum pod_code text_module(struct text *t)
 {
     int64_t id = 1;
     enum pod_code code = text_header(t);
-    while (code == POD_OK && (text_peek(t), t->at < t->length))
+    while (code == POD_OK && (pod_text_peek(t), t->at < t->length))
         code = text_computation(t, id++);
     if (code == POD_OK && id == 1)
-        code = text_expected(t, "a computation");
+        code = pod_text_expected(t, "a computation");
     return code == POD_OK ? text_finish_module(t) : code;
 }
 
@@ -420,11 +422,11 @@ static enum pod_code text_parse(struct text *t)
     enum pod_code code;
     t->arena = pod_hlo_arena_new(POD_HLO_MAX_MEMORY);
     if (t->arena == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     t->module->arena = t->arena;
-    t->proto = text_message(t, &xla__hlo_module_proto__descriptor);
+    t->proto = pod_text_message(t, &xla__hlo_module_proto__descriptor);
     if (t->proto == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     code = text_module(t);
     return code == POD_OK ? pod_hlo_verify(t->module, t->err) : code;
 }
@@ -446,7 +448,7 @@ enum pod_code pod_hlo_parse_text(const char *text, size_t length,
                            length, POD_HLO_MAX_BYTES);
     t.module = pod_calloc(1, sizeof(*t.module));
     if (t.module == NULL)
-        return text_no_memory(&t);
+        return pod_text_no_memory(&t);
     code = text_parse(&t);
     text_fini(&t);
     if (code != POD_OK) {

@@ -32,11 +32,11 @@ static enum pod_code instr_add(struct text *t, struct text_instr *instr)
         pod_hlo_names_add(&t->names, name, strlen(name), position);
     instr->proto->id = t->next_id++;
     if (named == POD_HLO_NAMES_TAKEN)
-        return text_fail_at(t, instr->at,
-                            "instruction \"%.64s\" is there already", name);
+        return pod_text_fail_at(t, instr->at,
+                                "instruction \"%.64s\" is there already", name);
     if (named == POD_HLO_NAMES_NO_MEMORY ||
-        !text_push(&t->instrs, instr, sizeof(*instr)))
-        return text_no_memory(t);
+        !pod_text_push(&t->instrs, instr, sizeof(*instr)))
+        return pod_text_no_memory(t);
     return POD_OK;
 }
 
@@ -53,11 +53,11 @@ static enum pod_code instr_start(struct text *t, struct text_instr *instr,
                                  const struct pod_shape *shape)
 {
     instr->shape = shape;
-    instr->proto = text_message(t, &xla__hlo_instruction_proto__descriptor);
+    instr->proto = pod_text_message(t, &xla__hlo_instruction_proto__descriptor);
     if (instr->proto == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     instr->proto->shape = pod_hlo_arena_shape_proto(t->arena, shape);
-    return instr->proto->shape == NULL ? text_no_memory(t) : POD_OK;
+    return instr->proto->shape == NULL ? pod_text_no_memory(t) : POD_OK;
 }
 
 // ------------------------------------------------------------------ operands
@@ -72,19 +72,19 @@ static enum pod_code instr_element(struct text *t, uint32_t *position)
     int64_t index;
     size_t at = t->at;
     int64_t *operand;
-    enum pod_code code = text_integer(t, &index);
-    text_place(t, at, &instr.line, &instr.column);
+    enum pod_code code = pod_text_integer(t, &index);
+    pod_text_place(t, at, &instr.line, &instr.column);
     if (code != POD_OK)
         return code;
     if (tuple->shape->type != POD_TYPE_TUPLE || index < 0 ||
         (uint64_t)index >= tuple->shape->child_count)
-        return text_fail_at(t, at, "there is no such part of the operand");
+        return pod_text_fail_at(t, at, "there is no such part of the operand");
     code = pod_shape_copy(&tuple->shape->children[index], &part, t->err);
     if (code != POD_OK)
         return code;
     shape = pod_hlo_arena_shape(t->arena, &part);
     if (shape == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     code = instr_start(t, &instr, shape);
     if (code != POD_OK)
         return code;
@@ -93,7 +93,7 @@ static enum pod_code instr_element(struct text *t, uint32_t *position)
     instr.proto->name = instr_own_name(t, "get-tuple-element");
     if (operand == NULL || instr.proto->opcode == NULL ||
         instr.proto->name == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     *operand = tuple->proto->id;
     instr.proto->operand_ids = operand;
     instr.proto->n_operand_ids = 1;
@@ -111,9 +111,9 @@ static enum pod_code instr_operand_shape(struct text *t, size_t at,
     const struct pod_shape *shape = instr_at(t, position)->shape;
     if (declared == NULL || pod_shape_equal(declared, shape))
         return POD_OK;
-    return text_fail_at(t, at, "operand is %s here, %s where it is defined",
-                        pod_shape_brief(declared, says, sizeof(says)),
-                        pod_shape_brief(shape, is, sizeof(is)));
+    return pod_text_fail_at(t, at, "operand is %s here, %s where it is defined",
+                            pod_shape_brief(declared, says, sizeof(says)),
+                            pod_shape_brief(shape, is, sizeof(is)));
 }
 
 // "name", "shape name", "name#0#1" or "shape opcode(...)".
@@ -125,34 +125,35 @@ static enum pod_code instr_operand(struct text *t, unsigned depth)
     size_t at;
     enum pod_code code = POD_OK;
     size_t start;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
-    if (text_shape_ahead(t))
-        code = text_shape(t, &shape);
+    if (pod_text_shape_ahead(t))
+        code = pod_text_shape(t, &shape);
     if (code != POD_OK)
         return code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     at = t->at;
-    code = text_name(t, "an operand", &name);
+    code = pod_text_name(t, "an operand", &name);
     if (code != POD_OK)
         return code;
-    if (text_peek(t) == '(') {
+    if (pod_text_peek(t) == '(') {
         t->at = start;
         code = instr_read(t, (struct text_span){NULL, 0}, depth + 1, false);
         position = (uint32_t)t->instrs.count - 1;
     } else if (!pod_hlo_names_find(&t->names, name.text, name.length,
                                    &position)) {
-        code = text_fail_at(t, at,
-                            "no instruction before this one is named "
-                            "\"%.*s\"",
-                            instr_shown(name), name.text);
+        code = pod_text_fail_at(t, at,
+                                "no instruction before this one is named "
+                                "\"%.*s\"",
+                                instr_shown(name), name.text);
     }
-    while (code == POD_OK && text_take(t, '#'))
+    while (code == POD_OK && pod_text_take(t, '#'))
         code = instr_element(t, &position);
     if (code == POD_OK)
         code = instr_operand_shape(t, at, shape, position);
-    if (code == POD_OK && !text_push_int(t, instr_at(t, position)->proto->id))
-        code = text_no_memory(t);
+    if (code == POD_OK &&
+        !pod_text_push_int(t, instr_at(t, position)->proto->id))
+        code = pod_text_no_memory(t);
     return code;
 }
 
@@ -160,16 +161,17 @@ static enum pod_code instr_operands(struct text *t, unsigned depth,
                                     Xla__HloInstructionProto *proto)
 {
     size_t base = t->ints.count;
-    if (text_take(t, ')'))
+    if (pod_text_take(t, ')'))
         return POD_OK;
     do {
         enum pod_code code = instr_operand(t, depth);
         if (code != POD_OK)
             return code;
-    } while (text_take(t, ','));
-    if (!text_take(t, ')'))
-        return text_expected(t, "\",\" or \")\"");
-    return text_pop_ints(t, base, &proto->n_operand_ids, &proto->operand_ids);
+    } while (pod_text_take(t, ','));
+    if (!pod_text_take(t, ')'))
+        return pod_text_expected(t, "\",\" or \")\"");
+    return pod_text_pop_ints(t, base, &proto->n_operand_ids,
+                             &proto->operand_ids);
 }
 
 // What stands in the parentheses: operands, a number or a literal.
@@ -177,16 +179,16 @@ static enum pod_code instr_arguments(struct text *t, unsigned depth,
                                      enum pod_opcode opcode,
                                      struct text_instr *instr)
 {
-    enum pod_code code = text_need(t, '(');
+    enum pod_code code = pod_text_need(t, '(');
     if (code != POD_OK)
         return code;
     if (opcode == POD_OP_PARAMETER)
-        code = text_integer(t, &instr->proto->parameter_number);
+        code = pod_text_integer(t, &instr->proto->parameter_number);
     else if (opcode == POD_OP_CONSTANT)
-        code = text_literal(t, instr->shape, &instr->proto->literal);
+        code = pod_text_literal(t, instr->shape, &instr->proto->literal);
     else
         return instr_operands(t, depth, instr->proto);
-    return code == POD_OK ? text_need(t, ')') : code;
+    return code == POD_OK ? pod_text_need(t, ')') : code;
 }
 
 // ---------------------------------------------------------------- instructions
@@ -209,22 +211,22 @@ static enum pod_code instr_opcode(struct text *t, enum pod_opcode *out)
 {
     struct text_span word;
     size_t at;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     at = t->at;
-    word = text_word(t);
+    word = pod_text_word(t);
     if (word.length == 0)
-        return text_expected(t, "an opcode");
+        return pod_text_expected(t, "an opcode");
     *out = pod_opcode_find(word.text, word.length);
     if (*out == POD_OP_DOMAIN)
-        return text_unsupported_at(t, at, "domains are");
+        return pod_text_unsupported_at(t, at, "domains are");
     if (*out != POD_OP_COUNT)
         return POD_OK;
     if (instr_is_async_sugar(word))
-        return text_unsupported_at(t, at,
-                                   "short forms of async operations "
-                                   "are");
-    return text_fail_at(t, at, "there is no opcode \"%.*s\"", instr_shown(word),
-                        word.text);
+        return pod_text_unsupported_at(t, at,
+                                       "short forms of async operations "
+                                       "are");
+    return pod_text_fail_at(t, at, "there is no opcode \"%.*s\"",
+                            instr_shown(word), word.text);
 }
 
 static enum pod_code instr_names(struct text *t, struct text_instr *instr,
@@ -236,7 +238,7 @@ static enum pod_code instr_names(struct text *t, struct text_instr *instr,
         name.length > 0 ? pod_hlo_arena_text(t->arena, name.text, name.length)
                         : instr_own_name(t, word);
     if (instr->proto->opcode == NULL || instr->proto->name == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     return POD_OK;
 }
 
@@ -249,11 +251,12 @@ static enum pod_code instr_read(struct text *t, struct text_span name,
         .at = name.length > 0 ? (size_t)(name.text - t->data) : t->at};
     enum pod_opcode opcode = POD_OP_COUNT;
     enum pod_code code;
-    text_place(t, instr.at, &instr.line, &instr.column);
+    pod_text_place(t, instr.at, &instr.line, &instr.column);
     if (depth > INSTR_MAX_NESTING)
-        return text_fail_at(t, t->at, "operands are nested more than %d deep",
-                            INSTR_MAX_NESTING);
-    code = text_shape(t, &shape);
+        return pod_text_fail_at(t, t->at,
+                                "operands are nested more than %d deep",
+                                INSTR_MAX_NESTING);
+    code = pod_text_shape(t, &shape);
     if (code == POD_OK)
         code = instr_start(t, &instr, shape);
     if (code != POD_OK)
@@ -262,17 +265,17 @@ static enum pod_code instr_read(struct text *t, struct text_span name,
     if (code == POD_OK)
         code = instr_arguments(t, depth, opcode, &instr);
     if (code == POD_OK && attributes)
-        code = text_attributes(t, &instr, opcode);
+        code = pod_text_attributes(t, &instr, opcode);
     if (code == POD_OK)
         code = instr_names(t, &instr, name, opcode);
     return code == POD_OK ? instr_add(t, &instr) : code;
 }
 
-enum pod_code text_instruction(struct text *t)
+enum pod_code pod_text_instruction(struct text *t)
 {
     struct text_span name;
-    enum pod_code code = text_name(t, "an instruction or \"}\"", &name);
+    enum pod_code code = pod_text_name(t, "an instruction or \"}\"", &name);
     if (code == POD_OK)
-        code = text_need(t, '=');
+        code = pod_text_need(t, '=');
     return code == POD_OK ? instr_read(t, name, 0, true) : code;
 }

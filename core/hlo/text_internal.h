@@ -61,96 +61,98 @@ struct text {
 // ------------------------------------------------------------------- scanning
 
 // INVALID_PROGRAM at an offset.
-enum pod_code text_fail_at(struct text *t, size_t at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum pod_code pod_text_fail_at(struct text *t, size_t at, const char *format,
+                               ...) __attribute__((format(printf, 3, 4)));
 // UNIMPLEMENTED at an offset.
-enum pod_code text_unsupported_at(struct text *t, size_t at, const char *what);
+enum pod_code pod_text_unsupported_at(struct text *t, size_t at,
+                                      const char *what);
 // "expected WHAT, found ..." at the next thing that counts.
-enum pod_code text_expected(struct text *t, const char *what);
-enum pod_code text_no_memory(struct text *t);
+enum pod_code pod_text_expected(struct text *t, const char *what);
+enum pod_code pod_text_no_memory(struct text *t);
 
 // The next character that counts, or 0 at the end.
-char text_peek(struct text *t);
+char pod_text_peek(struct text *t);
 // Takes the character if it is next.
-bool text_take(struct text *t, char c);
+bool pod_text_take(struct text *t, char c);
 // Takes the string if it is next; it need not end a word.
-bool text_take_string(struct text *t, const char *string);
+bool pod_text_take_string(struct text *t, const char *string);
 // Takes a word (letters, digits, "_.-") if it is exactly this one.
-bool text_take_word(struct text *t, const char *word);
-// As text_take, or "expected".
-enum pod_code text_need(struct text *t, char c);
+bool pod_text_take_word(struct text *t, const char *word);
+// As pod_text_take, or "expected".
+enum pod_code pod_text_need(struct text *t, char c);
 // A word; empty if there is none.
-struct text_span text_word(struct text *t);
+struct text_span pod_text_word(struct text *t);
 // "%name" or "name".
-enum pod_code text_name(struct text *t, const char *what,
-                        struct text_span *out);
-bool text_span_is(struct text_span span, const char *string);
-enum pod_code text_integer(struct text *t, int64_t *out);
-enum pod_code text_bool(struct text *t, bool *out);
+enum pod_code pod_text_name(struct text *t, const char *what,
+                            struct text_span *out);
+bool pod_text_span_is(struct text_span span, const char *string);
+enum pod_code pod_text_integer(struct text *t, int64_t *out);
+enum pod_code pod_text_bool(struct text *t, bool *out);
 // A number with fraction and exponent, inf or nan.
-enum pod_code text_double(struct text *t, double *out);
+enum pod_code pod_text_double(struct text *t, double *out);
 // A quoted string with C escapes, unquoted and copied to the arena.
-enum pod_code text_string(struct text *t, ProtobufCBinaryData *out);
+enum pod_code pod_text_string(struct text *t, ProtobufCBinaryData *out);
 // Reads over one value: a string, a word, or something in brackets.
-enum pod_code text_skip_value(struct text *t);
+enum pod_code pod_text_skip_value(struct text *t);
 // A shape; arrays without a layout get the row-major one.
-enum pod_code text_shape(struct text *t, const struct pod_shape **out);
+enum pod_code pod_text_shape(struct text *t, const struct pod_shape **out);
 // Whether a shape is next, rather than a name or an opcode.
-bool text_shape_ahead(struct text *t);
+bool pod_text_shape_ahead(struct text *t);
 // The line and column of an offset that is not before the last one asked for.
-void text_place(struct text *t, size_t at, int *line, int *column);
+void pod_text_place(struct text *t, size_t at, int *line, int *column);
 
 // ------------------------------------------------------------------ collecting
 
 // Adds an item; false if there is no memory.
-bool text_push(struct text_stack *stack, const void *item, size_t size);
-bool text_push_int(struct text *t, int64_t value);
-bool text_push_pointer(struct text *t, void *pointer);
+bool pod_text_push(struct text_stack *stack, const void *item, size_t size);
+bool pod_text_push_int(struct text *t, int64_t value);
+bool pod_text_push_pointer(struct text *t, void *pointer);
 // Takes what was pushed since the count was `base` as an array in the arena.
-enum pod_code text_pop_ints(struct text *t, size_t base, size_t *out_count,
-                            int64_t **out);
-enum pod_code text_pop_pointers(struct text *t, size_t base, size_t *out_count,
-                                void *out);
+enum pod_code pod_text_pop_ints(struct text *t, size_t base, size_t *out_count,
+                                int64_t **out);
+enum pod_code pod_text_pop_pointers(struct text *t, size_t base,
+                                    size_t *out_count, void *out);
 
 // "{1,2}" or "[1,2]": integers between an opening and a closing bracket.
-enum pod_code text_int_list(struct text *t, char open, char close,
-                            size_t *out_count, int64_t **out);
+enum pod_code pod_text_int_list(struct text *t, char open, char close,
+                                size_t *out_count, int64_t **out);
 // The same without the brackets, for lists that end by themselves.
-enum pod_code text_ints_joined(struct text *t, char by, size_t *out_count,
-                               int64_t **out);
+enum pod_code pod_text_ints_joined(struct text *t, char by, size_t *out_count,
+                                   int64_t **out);
 
 // A zeroed message in the arena, initialised; NULL: no memory.
-void *text_message(struct text *t, const ProtobufCMessageDescriptor *type);
+void *pod_text_message(struct text *t, const ProtobufCMessageDescriptor *type);
 
 // ------------------------------------------------------------------- grammar
 
 // An instruction between "=" and the end of its attributes.
-enum pod_code text_instruction(struct text *t);
+enum pod_code pod_text_instruction(struct text *t);
 // The attributes behind an instruction's operands.
-enum pod_code text_attributes(struct text *t, struct text_instr *instr,
-                              enum pod_opcode opcode);
+enum pod_code pod_text_attributes(struct text *t, struct text_instr *instr,
+                                  enum pod_opcode opcode);
 // Looks up a computation.
-enum pod_code text_computation_id(struct text *t, int64_t *out);
-enum pod_code text_literal(struct text *t, const struct pod_shape *shape,
-                           Xla__LiteralProto **out);
+enum pod_code pod_text_computation_id(struct text *t, int64_t *out);
+enum pod_code pod_text_literal(struct text *t, const struct pod_shape *shape,
+                               Xla__LiteralProto **out);
 // "{key="value",...}".
-enum pod_code text_frontend_attributes(struct text *t,
-                                       Xla__FrontendAttributes **out);
+enum pod_code pod_text_frontend_attributes(struct text *t,
+                                           Xla__FrontendAttributes **out);
 // "{ {0}: (1, {}, may-alias), ... }": of programs and of instructions.
-enum pod_code text_module_aliases(struct text *t,
-                                  Xla__HloInputOutputAliasProto **out);
-enum pod_code text_operand_aliases(struct text *t,
-                                   Xla__HloInstructionProto *instr);
+enum pod_code pod_text_module_aliases(struct text *t,
+                                      Xla__HloInputOutputAliasProto **out);
+enum pod_code pod_text_operand_aliases(struct text *t,
+                                       Xla__HloInstructionProto *instr);
 
 // Values of single attributes with a syntax of their own.
-enum pod_code text_replica_groups(struct text *t,
+enum pod_code pod_text_replica_groups(struct text *t,
+                                      Xla__HloInstructionProto *instr);
+enum pod_code pod_text_source_target_pairs(struct text *t,
+                                           Xla__HloInstructionProto *instr);
+enum pod_code pod_text_slice(struct text *t, Xla__HloInstructionProto *instr);
+enum pod_code pod_text_padding(struct text *t, Xla__HloInstructionProto *instr);
+enum pod_code pod_text_window(struct text *t, Xla__HloInstructionProto *instr);
+enum pod_code pod_text_dim_labels(struct text *t,
                                   Xla__HloInstructionProto *instr);
-enum pod_code text_source_target_pairs(struct text *t,
-                                       Xla__HloInstructionProto *instr);
-enum pod_code text_slice(struct text *t, Xla__HloInstructionProto *instr);
-enum pod_code text_padding(struct text *t, Xla__HloInstructionProto *instr);
-enum pod_code text_window(struct text *t, Xla__HloInstructionProto *instr);
-enum pod_code text_dim_labels(struct text *t, Xla__HloInstructionProto *instr);
-enum pod_code text_sharding(struct text *t, Xla__OpSharding **out);
+enum pod_code pod_text_sharding(struct text *t, Xla__OpSharding **out);
 
 #endif

@@ -33,21 +33,22 @@ static enum pod_code element_magnitude(struct text *t, bool *negative,
                                        uint64_t *magnitude)
 {
     size_t start;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
-    *negative = text_take(t, '-');
+    *negative = pod_text_take(t, '-');
     *magnitude = 0;
-    if (text_peek(t) < '0' || text_peek(t) > '9')
-        return text_expected(t, "an integer");
+    if (pod_text_peek(t) < '0' || pod_text_peek(t) > '9')
+        return pod_text_expected(t, "an integer");
     for (; t->at < t->length && t->data[t->at] >= '0' && t->data[t->at] <= '9';
          t->at++) {
         uint64_t digit = (uint64_t)(t->data[t->at] - '0');
         if (__builtin_mul_overflow(*magnitude, 10, magnitude) ||
             __builtin_add_overflow(*magnitude, digit, magnitude))
-            return text_fail_at(t, start, "number does not fit 64 bits");
+            return pod_text_fail_at(t, start, "number does not fit 64 bits");
     }
     if (t->at < t->length && (t->data[t->at] == '.' || t->data[t->at] == 'e'))
-        return text_fail_at(t, start, "expected an integer, found a fraction");
+        return pod_text_fail_at(t, start,
+                                "expected an integer, found a fraction");
     return POD_OK;
 }
 
@@ -59,28 +60,28 @@ static enum pod_code element_integer(struct text *t, enum pod_type type,
     uint64_t magnitude;
     size_t start;
     enum pod_code code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
     code = element_magnitude(t, &negative, &magnitude);
     if (code != POD_OK)
         return code;
     if (negative ? magnitude > -(uint64_t)range.low : magnitude > range.high)
-        return text_fail_at(t, start, "number does not fit %s",
-                            pod_type_name(type));
+        return pod_text_fail_at(t, start, "number does not fit %s",
+                                pod_type_name(type));
     *out = negative ? -magnitude : magnitude;
     return POD_OK;
 }
 
 static enum pod_code element_pred(struct text *t, uint64_t *out)
 {
-    if (text_take_word(t, "true"))
+    if (pod_text_take_word(t, "true"))
         *out = 1;
-    else if (text_take_word(t, "false"))
+    else if (pod_text_take_word(t, "false"))
         *out = 0;
-    else if (text_peek(t) == '0' || text_peek(t) == '1')
+    else if (pod_text_peek(t) == '0' || pod_text_peek(t) == '1')
         *out = (uint64_t)(t->data[t->at++] - '0');
     else
-        return text_expected(t, "true, false, 0 or 1");
+        return pod_text_expected(t, "true, false, 0 or 1");
     return POD_OK;
 }
 
@@ -128,9 +129,9 @@ static enum pod_code element_half(struct text *t, enum pod_type type,
     double value;
     size_t start;
     enum pod_code code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
-    code = text_double(t, &value);
+    code = pod_text_double(t, &value);
     if (code != POD_OK)
         return code;
     if (type == POD_TYPE_F16)
@@ -140,8 +141,8 @@ static enum pod_code element_half(struct text *t, enum pod_type type,
     // Neither written as "inf" nor as "nan", but it became one.
     if ((isfinite(value) || t->data[t->at - 1] != 'f') && !isnan(value) &&
         !element_finite(type, *out))
-        return text_fail_at(t, start, "number does not fit %s",
-                            pod_type_name(type));
+        return pod_text_fail_at(t, start, "number does not fit %s",
+                                pod_type_name(type));
     return POD_OK;
 }
 
@@ -153,17 +154,17 @@ static enum pod_code element_float(struct text *t, size_t size,
     float narrow;
     size_t start;
     enum pod_code code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
-    code = text_double(t, &value);
+    code = pod_text_double(t, &value);
     if (code != POD_OK)
         return code;
     narrow = (float)value;
     // An infinity that is not written as one is an overflow.
     if (t->data[t->at - 1] != 'f' && (isinf(value) || isinf(narrow)) &&
         (isinf(value) || size == 4))
-        return text_fail_at(t, start, "number does not fit %s",
-                            size == 4 ? "f32" : "f64");
+        return pod_text_fail_at(t, start, "number does not fit %s",
+                                size == 4 ? "f32" : "f64");
     if (size == 4)
         memcpy(out, &narrow, sizeof(narrow));
     else
@@ -174,14 +175,14 @@ static enum pod_code element_float(struct text *t, size_t size,
 static enum pod_code element_complex(struct text *t, size_t size,
                                      unsigned char *out)
 {
-    enum pod_code code = text_need(t, '(');
+    enum pod_code code = pod_text_need(t, '(');
     if (code == POD_OK)
         code = element_float(t, size / 2, out);
     if (code == POD_OK)
-        code = text_need(t, ',');
+        code = pod_text_need(t, ',');
     if (code == POD_OK)
         code = element_float(t, size / 2, out + size / 2);
-    return code == POD_OK ? text_need(t, ')') : code;
+    return code == POD_OK ? pod_text_need(t, ')') : code;
 }
 
 // One element of the type, as host bytes.
@@ -212,22 +213,23 @@ static enum pod_code literal_push_element(struct text *t, enum pod_type type)
 {
     unsigned char element[16];
     enum pod_code code;
-    if (text_peek(t) == '.' && text_take_string(t, "..."))
-        return text_fail_at(t, t->at - 3,
-                            "literal is elided: its values are not in the "
-                            "text");
+    if (pod_text_peek(t) == '.' && pod_text_take_string(t, "..."))
+        return pod_text_fail_at(t, t->at - 3,
+                                "literal is elided: its values are not in the "
+                                "text");
     code = literal_element(t, type, element);
-    if (code == POD_OK && !text_push(&t->bytes, element, pod_type_bytes(type)))
-        code = text_no_memory(t);
+    if (code == POD_OK &&
+        !pod_text_push(&t->bytes, element, pod_type_bytes(type)))
+        code = pod_text_no_memory(t);
     return code;
 }
 
 static enum pod_code literal_wrong_count(struct text *t, uint32_t depth,
                                          const struct pod_shape *shape)
 {
-    return text_fail_at(t, t->at,
-                        "literal does not have %lld values in dimension %u",
-                        (long long)shape->dims[depth], (unsigned)depth);
+    return pod_text_fail_at(t, t->at,
+                            "literal does not have %lld values in dimension %u",
+                            (long long)shape->dims[depth], (unsigned)depth);
 }
 
 // Closes braces as long as they end full rows.
@@ -235,7 +237,7 @@ static enum pod_code literal_close(struct text *t,
                                    const struct pod_shape *shape,
                                    uint32_t *depth, int64_t *counts)
 {
-    while (*depth > 0 && text_peek(t) == '}') {
+    while (*depth > 0 && pod_text_peek(t) == '}') {
         if (counts[*depth - 1] != shape->dims[*depth - 1])
             return literal_wrong_count(t, *depth - 1, shape);
         t->at++;
@@ -251,11 +253,11 @@ static enum pod_code literal_open(struct text *t, const struct pod_shape *shape,
                                   uint32_t *depth, int64_t *counts)
 {
     while (*depth < shape->rank) {
-        enum pod_code code = text_need(t, '{');
+        enum pod_code code = pod_text_need(t, '{');
         if (code != POD_OK)
             return code;
         counts[(*depth)++] = 0;
-        if (text_peek(t) == '}')
+        if (pod_text_peek(t) == '}')
             break;
     }
     return POD_OK;
@@ -274,14 +276,14 @@ static enum pod_code literal_values(struct text *t,
         if (depth > 0 && counts[depth - 1] == shape->dims[depth - 1])
             return literal_wrong_count(t, depth - 1, shape);
         code = literal_open(t, shape, &depth, counts);
-        if (code == POD_OK && text_peek(t) != '}') {
+        if (code == POD_OK && pod_text_peek(t) != '}') {
             code = literal_push_element(t, shape->type);
             counts[depth - 1]++;
         }
         if (code == POD_OK)
             code = literal_close(t, shape, &depth, counts);
         if (code == POD_OK && depth > 0)
-            code = text_need(t, ',');
+            code = pod_text_need(t, ',');
     } while (code == POD_OK && depth > 0);
     return code;
 }
@@ -344,7 +346,7 @@ static enum pod_code literal_store(struct text *t,
     unsigned char *data = pod_hlo_arena_alloc(t->arena, elements, size);
     protobuf_c_boolean *preds;
     if (data == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     if (elements > 0)
         pod_layout_from_row_major(shape, t->bytes.items, data);
     if (shape->type != POD_TYPE_PRED) {
@@ -353,7 +355,7 @@ static enum pod_code literal_store(struct text *t,
     }
     preds = pod_hlo_arena_alloc(t->arena, elements, sizeof(*preds));
     if (preds == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     for (size_t i = 0; i < elements; i++)
         preds[i] = data[i];
     literal_set_field(literal, shape->type, elements, preds);
@@ -366,7 +368,7 @@ static enum pod_code literal_array(struct text *t,
 {
     enum pod_code code;
     if (!literal_readable(shape->type))
-        return text_unsupported_at(t, t->at, "literals of this type are");
+        return pod_text_unsupported_at(t, t->at, "literals of this type are");
     // The stack's items are of another size each time.
     t->bytes.capacity =
         t->bytes.capacity * t->bytes.item / pod_type_bytes(shape->type);
@@ -382,45 +384,45 @@ static enum pod_code literal_tuple(struct text *t,
                                    const struct pod_shape *shape,
                                    Xla__LiteralProto *literal)
 {
-    enum pod_code code = text_need(t, '(');
+    enum pod_code code = pod_text_need(t, '(');
     if (code != POD_OK)
         return code;
     literal->tuple_literals = pod_hlo_arena_alloc(
         t->arena, shape->child_count, sizeof(literal->tuple_literals[0]));
     if (literal->tuple_literals == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     for (size_t i = 0; i < shape->child_count && code == POD_OK; i++) {
         if (i > 0)
-            code = text_need(t, ',');
+            code = pod_text_need(t, ',');
         if (code == POD_OK)
-            code = text_literal(t, &shape->children[i],
-                                &literal->tuple_literals[i]);
+            code = pod_text_literal(t, &shape->children[i],
+                                    &literal->tuple_literals[i]);
         if (code == POD_OK)
             literal->n_tuple_literals++;
     }
-    return code == POD_OK ? text_need(t, ')') : code;
+    return code == POD_OK ? pod_text_need(t, ')') : code;
 }
 
 // Recurses as deep as the shape, which is bounded.
-enum pod_code text_literal(struct text *t, const struct pod_shape *shape,
-                           Xla__LiteralProto **out)
+enum pod_code pod_text_literal(struct text *t, const struct pod_shape *shape,
+                               Xla__LiteralProto **out)
 {
     Xla__LiteralProto *literal =
-        text_message(t, &xla__literal_proto__descriptor);
+        pod_text_message(t, &xla__literal_proto__descriptor);
     enum pod_code code;
     if (literal == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     literal->shape = pod_shape_to_proto(shape, &t->arena->allocator);
     if (literal->shape == NULL)
-        return text_no_memory(t);
-    (void)text_peek(t);
+        return pod_text_no_memory(t);
+    (void)pod_text_peek(t);
     if (pod_shape_is_array(shape))
         code = literal_array(t, shape, literal);
     else if (shape->type == POD_TYPE_TUPLE)
         code = literal_tuple(t, shape, literal);
     else
-        code = text_fail_at(t, t->at, "there are no literals of type %s",
-                            pod_type_name(shape->type));
+        code = pod_text_fail_at(t, t->at, "there are no literals of type %s",
+                                pod_type_name(shape->type));
     if (code == POD_OK)
         *out = literal;
     return code;

@@ -26,7 +26,7 @@ static bool text_is_word(char c)
 
 // -------------------------------------------------------------------- errors
 
-void text_place(struct text *t, size_t at, int *line, int *column)
+void pod_text_place(struct text *t, size_t at, int *line, int *column)
 {
     while (t->mark_at < at) {
         const char *from = t->data + t->mark_at;
@@ -50,11 +50,12 @@ static enum pod_code text_set_place(struct text *t, size_t at,
     t->mark_at = 0;
     t->mark_line_start = 0;
     t->mark_line = 1;
-    text_place(t, at, &t->err->line, &t->err->column);
+    pod_text_place(t, at, &t->err->line, &t->err->column);
     return code;
 }
 
-enum pod_code text_fail_at(struct text *t, size_t at, const char *format, ...)
+enum pod_code pod_text_fail_at(struct text *t, size_t at, const char *format,
+                               ...)
 {
     char text[256];
     va_list args;
@@ -65,30 +66,31 @@ enum pod_code text_fail_at(struct text *t, size_t at, const char *format, ...)
         t, at, pod_err_set(t->err, POD_REASON_INVALID_PROGRAM, "%s", text));
 }
 
-enum pod_code text_unsupported_at(struct text *t, size_t at, const char *what)
+enum pod_code pod_text_unsupported_at(struct text *t, size_t at,
+                                      const char *what)
 {
     return text_set_place(t, at,
                           pod_err_set(t->err, POD_REASON_UNIMPLEMENTED,
                                       "%s not supported", what));
 }
 
-enum pod_code text_expected(struct text *t, const char *what)
+enum pod_code pod_text_expected(struct text *t, const char *what)
 {
     size_t end;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     end = t->at;
     if (end == t->length)
-        return text_fail_at(t, end, "expected %s, found the end of the text",
-                            what);
+        return pod_text_fail_at(t, end,
+                                "expected %s, found the end of the text", what);
     while (end < t->length && end < t->at + 40 && text_is_word(t->data[end]))
         end++;
     if (end == t->at && t->data[end] >= ' ' && t->data[end] < 0x7f)
         end++;
-    return text_fail_at(t, t->at, "expected %s, found \"%.*s\"", what,
-                        (int)(end - t->at), t->data + t->at);
+    return pod_text_fail_at(t, t->at, "expected %s, found \"%.*s\"", what,
+                            (int)(end - t->at), t->data + t->at);
 }
 
-enum pod_code text_no_memory(struct text *t)
+enum pod_code pod_text_no_memory(struct text *t)
 {
     if (t->arena != NULL && t->arena->failed)
         return pod_hlo_arena_fail(t->arena, t->err);
@@ -115,7 +117,7 @@ static size_t text_comment_end(const struct text *t, size_t at)
     return end == NULL ? at : (size_t)(end - t->data) + 2;
 }
 
-char text_peek(struct text *t)
+char pod_text_peek(struct text *t)
 {
     while (t->at < t->length) {
         char c = t->data[t->at];
@@ -129,18 +131,18 @@ char text_peek(struct text *t)
     return '\0';
 }
 
-bool text_take(struct text *t, char c)
+bool pod_text_take(struct text *t, char c)
 {
-    if (text_peek(t) != c || t->at == t->length)
+    if (pod_text_peek(t) != c || t->at == t->length)
         return false;
     t->at++;
     return true;
 }
 
-bool text_take_string(struct text *t, const char *string)
+bool pod_text_take_string(struct text *t, const char *string)
 {
     size_t length = strlen(string);
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     if (t->length - t->at < length ||
         memcmp(t->data + t->at, string, length) != 0)
         return false;
@@ -148,21 +150,21 @@ bool text_take_string(struct text *t, const char *string)
     return true;
 }
 
-enum pod_code text_need(struct text *t, char c)
+enum pod_code pod_text_need(struct text *t, char c)
 {
     char what[] = "\"?\"";
-    if (text_take(t, c))
+    if (pod_text_take(t, c))
         return POD_OK;
     what[1] = c;
-    return text_expected(t, what);
+    return pod_text_expected(t, what);
 }
 
 // --------------------------------------------------------------- words, names
 
-struct text_span text_word(struct text *t)
+struct text_span pod_text_word(struct text *t)
 {
     struct text_span word;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     word.text = t->data + t->at;
     if (t->at < t->length && text_is_letter(t->data[t->at]))
         while (t->at < t->length && text_is_word(t->data[t->at]))
@@ -171,68 +173,69 @@ struct text_span text_word(struct text *t)
     return word;
 }
 
-bool text_span_is(struct text_span span, const char *string)
+bool pod_text_span_is(struct text_span span, const char *string)
 {
     return strlen(string) == span.length &&
            memcmp(span.text, string, span.length) == 0;
 }
 
-bool text_take_word(struct text *t, const char *word)
+bool pod_text_take_word(struct text *t, const char *word)
 {
     struct text_span found;
     size_t before;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     before = t->at;
-    found = text_word(t);
-    if (text_span_is(found, word))
+    found = pod_text_word(t);
+    if (pod_text_span_is(found, word))
         return true;
     t->at = before;
     return false;
 }
 
-enum pod_code text_name(struct text *t, const char *what, struct text_span *out)
+enum pod_code pod_text_name(struct text *t, const char *what,
+                            struct text_span *out)
 {
-    if (text_take(t, '%')) {
+    if (pod_text_take(t, '%')) {
         size_t start = t->at;
         while (t->at < t->length && text_is_word(t->data[t->at]))
             t->at++;
         *out = (struct text_span){t->data + start, t->at - start};
     } else {
-        *out = text_word(t);
+        *out = pod_text_word(t);
     }
-    return out->length > 0 ? POD_OK : text_expected(t, what);
+    return out->length > 0 ? POD_OK : pod_text_expected(t, what);
 }
 
 // -------------------------------------------------------------------- numbers
 
-enum pod_code text_integer(struct text *t, int64_t *out)
+enum pod_code pod_text_integer(struct text *t, int64_t *out)
 {
     int64_t value = 0;
-    bool negative = text_take(t, '-');
+    bool negative = pod_text_take(t, '-');
     size_t start = t->at;
     for (; t->at < t->length && text_is_digit(t->data[t->at]); t->at++) {
         int64_t digit = t->data[t->at] - '0';
         // Counted downwards: the lowest number has no positive counterpart.
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_sub_overflow(value, digit, &value))
-            return text_fail_at(t, start, "number does not fit 64 bits");
+            return pod_text_fail_at(t, start, "number does not fit 64 bits");
     }
     if (t->at == start)
-        return text_expected(t, "a number");
+        return pod_text_expected(t, "a number");
     if (!negative && value == INT64_MIN)
-        return text_fail_at(t, start, "number does not fit 64 bits");
+        return pod_text_fail_at(t, start, "number does not fit 64 bits");
     *out = negative ? value : -value;
     return POD_OK;
 }
 
-enum pod_code text_bool(struct text *t, bool *out)
+enum pod_code pod_text_bool(struct text *t, bool *out)
 {
-    if (text_take_word(t, "true"))
+    if (pod_text_take_word(t, "true"))
         *out = true;
-    else if (text_take_word(t, "false"))
+    else if (pod_text_take_word(t, "false"))
         *out = false;
     else
-        return text_expected(t, "true or false");
+        return pod_text_expected(t, "true or false");
     return POD_OK;
 }
 
@@ -248,14 +251,14 @@ static enum pod_code text_nan_payload(struct text *t)
     if (t->at == t->length || t->data[t->at] != '(')
         return POD_OK;
     t->at++;
-    if (!text_take_string(t, "0x"))
-        return text_expected(t, "a number in hexadecimal");
+    if (!pod_text_take_string(t, "0x"))
+        return pod_text_expected(t, "a number in hexadecimal");
     while (t->at < t->length &&
            (text_is_digit(t->data[t->at]) ||
             (t->data[t->at] >= 'a' && t->data[t->at] <= 'f') ||
             (t->data[t->at] >= 'A' && t->data[t->at] <= 'F')))
         t->at++;
-    return text_need(t, ')');
+    return pod_text_need(t, ')');
 }
 
 static enum pod_code text_decimal(struct text *t, double *out)
@@ -264,11 +267,11 @@ static enum pod_code text_decimal(struct text *t, double *out)
     size_t length = 0;
     char *end;
     size_t start;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
     while (t->at < t->length && text_is_decimal(t->data[t->at])) {
         if (length == sizeof(digits) - 1)
-            return text_fail_at(t, start, "number is too long");
+            return pod_text_fail_at(t, start, "number is too long");
         digits[length++] = t->data[t->at++];
     }
     digits[length] = '\0';
@@ -276,22 +279,22 @@ static enum pod_code text_decimal(struct text *t, double *out)
     if (length > 0 && *end == '\0' && digits[length - 1] != '+')
         return POD_OK;
     t->at = start;
-    return text_expected(t, "a number");
+    return pod_text_expected(t, "a number");
 }
 
-enum pod_code text_double(struct text *t, double *out)
+enum pod_code pod_text_double(struct text *t, double *out)
 {
     double sign = 1;
     size_t before;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     before = t->at;
-    if (text_take(t, '-'))
+    if (pod_text_take(t, '-'))
         sign = -1;
-    if (text_take_word(t, "inf")) {
+    if (pod_text_take_word(t, "inf")) {
         *out = sign * (double)__builtin_inf();
         return POD_OK;
     }
-    if (text_take_word(t, "nan")) {
+    if (pod_text_take_word(t, "nan")) {
         *out = __builtin_copysign(__builtin_nan(""), sign);
         return text_nan_payload(t);
     }
@@ -353,25 +356,25 @@ static bool text_string_end(const struct text *t, size_t *out)
     return false;
 }
 
-enum pod_code text_string(struct text *t, ProtobufCBinaryData *out)
+enum pod_code pod_text_string(struct text *t, ProtobufCBinaryData *out)
 {
-    char quote = text_peek(t);
+    char quote = pod_text_peek(t);
     size_t start = t->at;
     size_t end;
     char *copy;
     size_t length = 0;
     if (quote != '"' && quote != '\'')
-        return text_expected(t, "a string");
+        return pod_text_expected(t, "a string");
     if (!text_string_end(t, &end))
-        return text_fail_at(t, start, "string does not end");
+        return pod_text_fail_at(t, start, "string does not end");
     copy = pod_hlo_arena_alloc(t->arena, end - start, 1);
     if (copy == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     t->at++;
     while (t->at < end) {
         char c = t->data[t->at++];
         if (c == '\\' && !text_escape(t, &c))
-            return text_fail_at(t, t->at - 1, "escape is not known");
+            return pod_text_fail_at(t, t->at - 1, "escape is not known");
         copy[length++] = c;
     }
     t->at = end + 1;
@@ -386,10 +389,10 @@ static enum pod_code text_skip_brackets(struct text *t)
     size_t start = t->at;
     size_t depth = 0;
     do {
-        char c = text_peek(t);
+        char c = pod_text_peek(t);
         size_t end;
         if (t->at == t->length)
-            return text_fail_at(t, start, "bracket is not closed");
+            return pod_text_fail_at(t, start, "bracket is not closed");
         if ((c == '"' || c == '\'') && text_string_end(t, &end))
             t->at = end;
         else if (c == '{' || c == '(' || c == '[')
@@ -401,34 +404,34 @@ static enum pod_code text_skip_brackets(struct text *t)
     return POD_OK;
 }
 
-enum pod_code text_skip_value(struct text *t)
+enum pod_code pod_text_skip_value(struct text *t)
 {
-    char c = text_peek(t);
+    char c = pod_text_peek(t);
     size_t end;
     size_t start = t->at;
     if (c == '{' || c == '(' || c == '[')
         return text_skip_brackets(t);
     if (c == '"' || c == '\'') {
         if (!text_string_end(t, &end))
-            return text_fail_at(t, start, "string does not end");
+            return pod_text_fail_at(t, start, "string does not end");
         t->at = end + 1;
         return POD_OK;
     }
     while (t->at < t->length &&
            (text_is_word(t->data[t->at]) || t->data[t->at] == '%'))
         t->at++;
-    return t->at > start ? POD_OK : text_expected(t, "a value");
+    return t->at > start ? POD_OK : pod_text_expected(t, "a value");
 }
 
 // --------------------------------------------------------------------- shapes
 
-enum pod_code text_shape(struct text *t, const struct pod_shape **out)
+enum pod_code pod_text_shape(struct text *t, const struct pod_shape **out)
 {
     struct pod_shape shape;
     size_t used;
     size_t start;
     enum pod_code code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
     code = pod_shape_scan(t->data + start, t->length - start, &used, &shape,
                           t->err);
@@ -441,19 +444,19 @@ enum pod_code text_shape(struct text *t, const struct pod_shape **out)
         return code;
     pod_shape_set_default_layout(&shape);
     *out = pod_hlo_arena_shape(t->arena, &shape);
-    return *out == NULL ? text_no_memory(t) : POD_OK;
+    return *out == NULL ? pod_text_no_memory(t) : POD_OK;
 }
 
-bool text_shape_ahead(struct text *t)
+bool pod_text_shape_ahead(struct text *t)
 {
     struct text_span word;
     size_t before;
     bool ahead;
-    if (text_peek(t) == '(')
+    if (pod_text_peek(t) == '(')
         return true;
     before = t->at;
-    word = text_word(t);
-    ahead = word.length > 0 && text_peek(t) == '[' &&
+    word = pod_text_word(t);
+    ahead = word.length > 0 && pod_text_peek(t) == '[' &&
             pod_type_parse(word.text, word.length) != POD_TYPE_INVALID;
     t->at = before;
     return ahead;
@@ -461,7 +464,7 @@ bool text_shape_ahead(struct text *t)
 
 // ------------------------------------------------------------------ collecting
 
-bool text_push(struct text_stack *stack, const void *item, size_t size)
+bool pod_text_push(struct text_stack *stack, const void *item, size_t size)
 {
     if (stack->count == stack->capacity) {
         size_t capacity = stack->capacity == 0 ? 64 : stack->capacity * 2;
@@ -476,14 +479,14 @@ bool text_push(struct text_stack *stack, const void *item, size_t size)
     return true;
 }
 
-bool text_push_int(struct text *t, int64_t value)
+bool pod_text_push_int(struct text *t, int64_t value)
 {
-    return text_push(&t->ints, &value, sizeof(value));
+    return pod_text_push(&t->ints, &value, sizeof(value));
 }
 
-bool text_push_pointer(struct text *t, void *pointer)
+bool pod_text_push_pointer(struct text *t, void *pointer)
 {
-    return text_push(&t->pointers, &pointer, sizeof(pointer));
+    return pod_text_push(&t->pointers, &pointer, sizeof(pointer));
 }
 
 static enum pod_code text_pop(struct text *t, struct text_stack *stack,
@@ -496,7 +499,7 @@ static enum pod_code text_pop(struct text *t, struct text_stack *stack,
     if (count > 0) {
         copy = pod_hlo_arena_alloc(t->arena, count, size);
         if (copy == NULL)
-            return text_no_memory(t);
+            return pod_text_no_memory(t);
         memcpy(copy, (char *)stack->items + base * size, count * size);
     }
     *out_count = count;
@@ -504,8 +507,8 @@ static enum pod_code text_pop(struct text *t, struct text_stack *stack,
     return POD_OK;
 }
 
-enum pod_code text_pop_ints(struct text *t, size_t base, size_t *out_count,
-                            int64_t **out)
+enum pod_code pod_text_pop_ints(struct text *t, size_t base, size_t *out_count,
+                                int64_t **out)
 {
     void *copy;
     enum pod_code code =
@@ -515,8 +518,8 @@ enum pod_code text_pop_ints(struct text *t, size_t base, size_t *out_count,
     return code;
 }
 
-enum pod_code text_pop_pointers(struct text *t, size_t base, size_t *out_count,
-                                void *out)
+enum pod_code pod_text_pop_pointers(struct text *t, size_t base,
+                                    size_t *out_count, void *out)
 {
     void *copy;
     enum pod_code code =
@@ -526,34 +529,34 @@ enum pod_code text_pop_pointers(struct text *t, size_t base, size_t *out_count,
     return code;
 }
 
-enum pod_code text_ints_joined(struct text *t, char by, size_t *out_count,
-                               int64_t **out)
+enum pod_code pod_text_ints_joined(struct text *t, char by, size_t *out_count,
+                                   int64_t **out)
 {
     size_t base = t->ints.count;
     do {
         int64_t value;
-        enum pod_code code = text_integer(t, &value);
+        enum pod_code code = pod_text_integer(t, &value);
         if (code != POD_OK)
             return code;
-        if (!text_push_int(t, value))
-            return text_no_memory(t);
-    } while (text_take(t, by));
-    return text_pop_ints(t, base, out_count, out);
+        if (!pod_text_push_int(t, value))
+            return pod_text_no_memory(t);
+    } while (pod_text_take(t, by));
+    return pod_text_pop_ints(t, base, out_count, out);
 }
 
-enum pod_code text_int_list(struct text *t, char open, char close,
-                            size_t *out_count, int64_t **out)
+enum pod_code pod_text_int_list(struct text *t, char open, char close,
+                                size_t *out_count, int64_t **out)
 {
-    enum pod_code code = text_need(t, open);
+    enum pod_code code = pod_text_need(t, open);
     *out_count = 0;
     *out = NULL;
-    if (code != POD_OK || text_take(t, close))
+    if (code != POD_OK || pod_text_take(t, close))
         return code;
-    code = text_ints_joined(t, ',', out_count, out);
-    return code == POD_OK ? text_need(t, close) : code;
+    code = pod_text_ints_joined(t, ',', out_count, out);
+    return code == POD_OK ? pod_text_need(t, close) : code;
 }
 
-void *text_message(struct text *t, const ProtobufCMessageDescriptor *type)
+void *pod_text_message(struct text *t, const ProtobufCMessageDescriptor *type)
 {
     void *message = pod_hlo_arena_alloc(t->arena, 1, type->sizeof_message);
     if (message != NULL)

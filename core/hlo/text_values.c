@@ -10,23 +10,23 @@ static enum pod_code values_group_list(struct text *t,
                                        Xla__HloInstructionProto *instr)
 {
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
-    if (code != POD_OK || text_take(t, '}'))
+    enum pod_code code = pod_text_need(t, '{');
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
     do {
         Xla__ReplicaGroup *group =
-            text_message(t, &xla__replica_group__descriptor);
-        if (group == NULL || !text_push_pointer(t, group))
-            return text_no_memory(t);
-        code = text_int_list(t, '{', '}', &group->n_replica_ids,
-                             &group->replica_ids);
-    } while (code == POD_OK && text_take(t, ','));
+            pod_text_message(t, &xla__replica_group__descriptor);
+        if (group == NULL || !pod_text_push_pointer(t, group))
+            return pod_text_no_memory(t);
+        code = pod_text_int_list(t, '{', '}', &group->n_replica_ids,
+                                 &group->replica_ids);
+    } while (code == POD_OK && pod_text_take(t, ','));
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &instr->n_replica_groups,
-                             &instr->replica_groups);
+    return pod_text_pop_pointers(t, base, &instr->n_replica_groups,
+                                 &instr->replica_groups);
 }
 
 // "T(1,0)" behind an iota; *count stays 0 if it is not there.
@@ -36,20 +36,20 @@ static enum pod_code values_permutation(struct text *t, size_t *count,
     int64_t *wide;
     size_t start;
     enum pod_code code;
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
-    if (!text_take_string(t, "T("))
+    if (!pod_text_take_string(t, "T("))
         return POD_OK;
     t->at = start + 1;
-    code = text_int_list(t, '(', ')', count, &wide);
+    code = pod_text_int_list(t, '(', ')', count, &wide);
     if (code != POD_OK)
         return code;
     *out = pod_hlo_arena_alloc(t->arena, *count, sizeof(**out));
     if (*out == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     for (size_t i = 0; i < *count; i++) {
         if (wide[i] < 0 || wide[i] >= POD_SHAPE_MAX_RANK)
-            return text_fail_at(t, start, "not a permutation");
+            return pod_text_fail_at(t, start, "not a permutation");
         (*out)[i] = (int32_t)wide[i];
     }
     return POD_OK;
@@ -60,22 +60,22 @@ static enum pod_code values_group_iota(struct text *t,
                                        Xla__HloInstructionProto *instr)
 {
     Xla__IotaReplicaGroupListProto *iota =
-        text_message(t, &xla__iota_replica_group_list_proto__descriptor);
+        pod_text_message(t, &xla__iota_replica_group_list_proto__descriptor);
     size_t start = t->at;
     size_t rank;
     int64_t *sizes;
-    enum pod_code code = text_int_list(t, '[', ']', &rank, &sizes);
+    enum pod_code code = pod_text_int_list(t, '[', ']', &rank, &sizes);
     if (iota == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     if (code == POD_OK && rank != 2)
-        code = text_fail_at(t, start,
-                            "expected two sizes: of groups and in "
-                            "each");
-    if (code == POD_OK && !text_take_string(t, "<="))
-        code = text_expected(t, "\"<=\"");
+        code = pod_text_fail_at(t, start,
+                                "expected two sizes: of groups and in "
+                                "each");
+    if (code == POD_OK && !pod_text_take_string(t, "<="))
+        code = pod_text_expected(t, "\"<=\"");
     if (code == POD_OK)
-        code = text_int_list(t, '[', ']', &iota->n_iota_reshape_dims,
-                             &iota->iota_reshape_dims);
+        code = pod_text_int_list(t, '[', ']', &iota->n_iota_reshape_dims,
+                                 &iota->iota_reshape_dims);
     if (code == POD_OK)
         code = values_permutation(t, &iota->n_iota_transpose_perm,
                                   &iota->iota_transpose_perm);
@@ -89,48 +89,48 @@ static enum pod_code values_group_iota(struct text *t,
     return POD_OK;
 }
 
-enum pod_code text_replica_groups(struct text *t,
-                                  Xla__HloInstructionProto *instr)
+enum pod_code pod_text_replica_groups(struct text *t,
+                                      Xla__HloInstructionProto *instr)
 {
-    char c = text_peek(t);
+    char c = pod_text_peek(t);
     if (c == '{')
         return values_group_list(t, instr);
     if (c == '[')
         return values_group_iota(t, instr);
     if (c == '@' || c == 'm')
-        return text_unsupported_at(t, t->at, "groups by mesh axes are");
-    return text_expected(t, "replica groups");
+        return pod_text_unsupported_at(t, t->at, "groups by mesh axes are");
+    return pod_text_expected(t, "replica groups");
 }
 
 // "{{0,1},{1,2}}": from, to.
-enum pod_code text_source_target_pairs(struct text *t,
-                                       Xla__HloInstructionProto *instr)
+enum pod_code pod_text_source_target_pairs(struct text *t,
+                                           Xla__HloInstructionProto *instr)
 {
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
-    if (code != POD_OK || text_take(t, '}'))
+    enum pod_code code = pod_text_need(t, '{');
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
     do {
         Xla__SourceTarget *pair =
-            text_message(t, &xla__source_target__descriptor);
-        if (pair == NULL || !text_push_pointer(t, pair))
-            return text_no_memory(t);
-        code = text_need(t, '{');
+            pod_text_message(t, &xla__source_target__descriptor);
+        if (pair == NULL || !pod_text_push_pointer(t, pair))
+            return pod_text_no_memory(t);
+        code = pod_text_need(t, '{');
         if (code == POD_OK)
-            code = text_integer(t, &pair->source);
+            code = pod_text_integer(t, &pair->source);
         if (code == POD_OK)
-            code = text_need(t, ',');
+            code = pod_text_need(t, ',');
         if (code == POD_OK)
-            code = text_integer(t, &pair->target);
+            code = pod_text_integer(t, &pair->target);
         if (code == POD_OK)
-            code = text_need(t, '}');
-    } while (code == POD_OK && text_take(t, ','));
+            code = pod_text_need(t, '}');
+    } while (code == POD_OK && pod_text_take(t, ','));
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &instr->n_source_target_pairs,
-                             &instr->source_target_pairs);
+    return pod_text_pop_pointers(t, base, &instr->n_source_target_pairs,
+                                 &instr->source_target_pairs);
 }
 
 // ------------------------------------------------------- slice, padding,
@@ -141,74 +141,76 @@ static enum pod_code
 values_slice_dimension(struct text *t,
                        Xla__HloInstructionProto__SliceDimensions *slice)
 {
-    enum pod_code code = text_need(t, '[');
+    enum pod_code code = pod_text_need(t, '[');
     slice->stride = 1;
     if (code == POD_OK)
-        code = text_integer(t, &slice->start);
+        code = pod_text_integer(t, &slice->start);
     if (code == POD_OK)
-        code = text_need(t, ':');
+        code = pod_text_need(t, ':');
     if (code == POD_OK)
-        code = text_integer(t, &slice->limit);
-    if (code == POD_OK && text_take(t, ':'))
-        code = text_integer(t, &slice->stride);
-    return code == POD_OK ? text_need(t, ']') : code;
+        code = pod_text_integer(t, &slice->limit);
+    if (code == POD_OK && pod_text_take(t, ':'))
+        code = pod_text_integer(t, &slice->stride);
+    return code == POD_OK ? pod_text_need(t, ']') : code;
 }
 
-enum pod_code text_slice(struct text *t, Xla__HloInstructionProto *instr)
+enum pod_code pod_text_slice(struct text *t, Xla__HloInstructionProto *instr)
 {
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
-    if (code != POD_OK || text_take(t, '}'))
+    enum pod_code code = pod_text_need(t, '{');
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
     do {
-        Xla__HloInstructionProto__SliceDimensions *slice = text_message(
+        Xla__HloInstructionProto__SliceDimensions *slice = pod_text_message(
             t, &xla__hlo_instruction_proto__slice_dimensions__descriptor);
-        if (slice == NULL || !text_push_pointer(t, slice))
-            return text_no_memory(t);
+        if (slice == NULL || !pod_text_push_pointer(t, slice))
+            return pod_text_no_memory(t);
         code = values_slice_dimension(t, slice);
-    } while (code == POD_OK && text_take(t, ','));
+    } while (code == POD_OK && pod_text_take(t, ','));
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &instr->n_slice_dimensions,
-                             &instr->slice_dimensions);
+    return pod_text_pop_pointers(t, base, &instr->n_slice_dimensions,
+                                 &instr->slice_dimensions);
 }
 
 // "low_high" or "low_high_interior".
 static enum pod_code values_pad(struct text *t, int64_t *low, int64_t *high,
                                 int64_t *interior)
 {
-    enum pod_code code = text_integer(t, low);
+    enum pod_code code = pod_text_integer(t, low);
     if (code == POD_OK)
-        code = text_need(t, '_');
+        code = pod_text_need(t, '_');
     if (code == POD_OK)
-        code = text_integer(t, high);
-    if (code == POD_OK && interior != NULL && text_take(t, '_'))
-        code = text_integer(t, interior);
+        code = pod_text_integer(t, high);
+    if (code == POD_OK && interior != NULL && pod_text_take(t, '_'))
+        code = pod_text_integer(t, interior);
     return code;
 }
 
-enum pod_code text_padding(struct text *t, Xla__HloInstructionProto *instr)
+enum pod_code pod_text_padding(struct text *t, Xla__HloInstructionProto *instr)
 {
     size_t base = t->pointers.count;
     enum pod_code code;
-    instr->padding_config = text_message(t, &xla__padding_config__descriptor);
+    instr->padding_config =
+        pod_text_message(t, &xla__padding_config__descriptor);
     if (instr->padding_config == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     do {
-        Xla__PaddingConfig__PaddingConfigDimension *dimension = text_message(
-            t, &xla__padding_config__padding_config_dimension__descriptor);
-        if (dimension == NULL || !text_push_pointer(t, dimension))
-            return text_no_memory(t);
+        Xla__PaddingConfig__PaddingConfigDimension *dimension =
+            pod_text_message(
+                t, &xla__padding_config__padding_config_dimension__descriptor);
+        if (dimension == NULL || !pod_text_push_pointer(t, dimension))
+            return pod_text_no_memory(t);
         code = values_pad(t, &dimension->edge_padding_low,
                           &dimension->edge_padding_high,
                           &dimension->interior_padding);
-    } while (code == POD_OK && text_take(t, 'x'));
+    } while (code == POD_OK && pod_text_take(t, 'x'));
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &instr->padding_config->n_dimensions,
-                             &instr->padding_config->dimensions);
+    return pod_text_pop_pointers(t, base, &instr->padding_config->n_dimensions,
+                                 &instr->padding_config->dimensions);
 }
 
 static enum pod_code values_window_size(struct text *t, Xla__Window *window)
@@ -217,18 +219,18 @@ static enum pod_code values_window_size(struct text *t, Xla__Window *window)
     enum pod_code code;
     do {
         Xla__WindowDimension *dimension =
-            text_message(t, &xla__window_dimension__descriptor);
-        if (dimension == NULL || !text_push_pointer(t, dimension))
-            return text_no_memory(t);
+            pod_text_message(t, &xla__window_dimension__descriptor);
+        if (dimension == NULL || !pod_text_push_pointer(t, dimension))
+            return pod_text_no_memory(t);
         dimension->stride = 1;
         dimension->window_dilation = 1;
         dimension->base_dilation = 1;
-        code = text_integer(t, &dimension->size);
-    } while (code == POD_OK && text_take(t, 'x'));
+        code = pod_text_integer(t, &dimension->size);
+    } while (code == POD_OK && pod_text_take(t, 'x'));
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &window->n_dimensions,
-                             &window->dimensions);
+    return pod_text_pop_pointers(t, base, &window->n_dimensions,
+                                 &window->dimensions);
 }
 
 // One of the fields behind the size, for one dimension.
@@ -237,31 +239,31 @@ static enum pod_code values_window_field(struct text *t, struct text_span field,
 {
     int64_t reversal = 0;
     enum pod_code code;
-    if (text_span_is(field, "stride"))
-        return text_integer(t, &dimension->stride);
-    if (text_span_is(field, "pad"))
+    if (pod_text_span_is(field, "stride"))
+        return pod_text_integer(t, &dimension->stride);
+    if (pod_text_span_is(field, "pad"))
         return values_pad(t, &dimension->padding_low, &dimension->padding_high,
                           NULL);
-    if (text_span_is(field, "lhs_dilate"))
-        return text_integer(t, &dimension->base_dilation);
-    if (text_span_is(field, "rhs_dilate"))
-        return text_integer(t, &dimension->window_dilation);
-    if (!text_span_is(field, "rhs_reversal"))
-        return text_expected(t, "stride, pad, lhs_dilate, rhs_dilate or "
-                                "rhs_reversal as the field");
-    code = text_integer(t, &reversal);
+    if (pod_text_span_is(field, "lhs_dilate"))
+        return pod_text_integer(t, &dimension->base_dilation);
+    if (pod_text_span_is(field, "rhs_dilate"))
+        return pod_text_integer(t, &dimension->window_dilation);
+    if (!pod_text_span_is(field, "rhs_reversal"))
+        return pod_text_expected(t, "stride, pad, lhs_dilate, rhs_dilate or "
+                                    "rhs_reversal as the field");
+    code = pod_text_integer(t, &reversal);
     dimension->window_reversal = reversal != 0;
     return code;
 }
 
 static enum pod_code values_window_fields(struct text *t, Xla__Window *window)
 {
-    while (text_peek(t) != '}') {
-        struct text_span field = text_word(t);
-        enum pod_code code = text_need(t, '=');
+    while (pod_text_peek(t) != '}') {
+        struct text_span field = pod_text_word(t);
+        enum pod_code code = pod_text_need(t, '=');
         for (size_t i = 0; i < window->n_dimensions && code == POD_OK; i++) {
             if (i > 0)
-                code = text_need(t, 'x');
+                code = pod_text_need(t, 'x');
             if (code == POD_OK)
                 code = values_window_field(t, field, window->dimensions[i]);
         }
@@ -272,16 +274,16 @@ static enum pod_code values_window_fields(struct text *t, Xla__Window *window)
     return POD_OK;
 }
 
-enum pod_code text_window(struct text *t, Xla__HloInstructionProto *instr)
+enum pod_code pod_text_window(struct text *t, Xla__HloInstructionProto *instr)
 {
-    enum pod_code code = text_need(t, '{');
-    instr->window = text_message(t, &xla__window__descriptor);
+    enum pod_code code = pod_text_need(t, '{');
+    instr->window = pod_text_message(t, &xla__window__descriptor);
     if (instr->window == NULL)
-        return text_no_memory(t);
-    if (code != POD_OK || text_take(t, '}'))
+        return pod_text_no_memory(t);
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
-    if (!text_take_word(t, "size") || !text_take(t, '='))
-        return text_expected(t, "\"size=\"");
+    if (!pod_text_take_word(t, "size") || !pod_text_take(t, '='))
+        return pod_text_expected(t, "\"size=\"");
     code = values_window_size(t, instr->window);
     return code == POD_OK ? values_window_fields(t, instr->window) : code;
 }
@@ -302,7 +304,7 @@ static enum pod_code values_labels(struct text *t, const char *letters,
     size_t highest = 0;
     bool letter[2] = {false, false};
     memset(places, 0xff, sizeof(places));
-    (void)text_peek(t);
+    (void)pod_text_peek(t);
     start = t->at;
     for (; t->at < t->length; t->at++, at++) {
         char c = t->data[t->at];
@@ -319,36 +321,37 @@ static enum pod_code values_labels(struct text *t, const char *letters,
         }
     }
     if (!letter[0] || !letter[1] || highest != seen)
-        return text_fail_at(t, start, "dimension labels are incomplete");
+        return pod_text_fail_at(t, start, "dimension labels are incomplete");
     *spatial = pod_hlo_arena_alloc(t->arena, seen, sizeof(**spatial));
     if (*spatial == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     memcpy(*spatial, places, seen * sizeof(places[0]));
     *count = seen;
     return POD_OK;
 }
 
-enum pod_code text_dim_labels(struct text *t, Xla__HloInstructionProto *instr)
+enum pod_code pod_text_dim_labels(struct text *t,
+                                  Xla__HloInstructionProto *instr)
 {
     Xla__ConvolutionDimensionNumbers *numbers =
-        text_message(t, &xla__convolution_dimension_numbers__descriptor);
+        pod_text_message(t, &xla__convolution_dimension_numbers__descriptor);
     enum pod_code code;
     if (numbers == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     instr->convolution_dimension_numbers = numbers;
     code = values_labels(t, "bf", &numbers->input_batch_dimension,
                          &numbers->input_feature_dimension,
                          &numbers->n_input_spatial_dimensions,
                          &numbers->input_spatial_dimensions);
     if (code == POD_OK)
-        code = text_need(t, '_');
+        code = pod_text_need(t, '_');
     if (code == POD_OK)
         code = values_labels(t, "io", &numbers->kernel_input_feature_dimension,
                              &numbers->kernel_output_feature_dimension,
                              &numbers->n_kernel_spatial_dimensions,
                              &numbers->kernel_spatial_dimensions);
-    if (code == POD_OK && !text_take_string(t, "->"))
-        code = text_expected(t, "\"->\"");
+    if (code == POD_OK && !pod_text_take_string(t, "->"))
+        code = pod_text_expected(t, "\"->\"");
     if (code != POD_OK)
         return code;
     return values_labels(t, "bf", &numbers->output_batch_dimension,
@@ -359,34 +362,36 @@ enum pod_code text_dim_labels(struct text *t, Xla__HloInstructionProto *instr)
 
 // ---------------------------------------------------------------- string maps
 
-enum pod_code text_frontend_attributes(struct text *t,
-                                       Xla__FrontendAttributes **out)
+enum pod_code pod_text_frontend_attributes(struct text *t,
+                                           Xla__FrontendAttributes **out)
 {
     Xla__FrontendAttributes *map =
-        text_message(t, &xla__frontend_attributes__descriptor);
+        pod_text_message(t, &xla__frontend_attributes__descriptor);
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
+    enum pod_code code = pod_text_need(t, '{');
     if (map == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     *out = map;
-    if (code != POD_OK || text_take(t, '}'))
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
     do {
-        Xla__FrontendAttributes__MapEntry *entry =
-            text_message(t, &xla__frontend_attributes__map_entry__descriptor);
-        struct text_span key = text_word(t);
+        Xla__FrontendAttributes__MapEntry *entry = pod_text_message(
+            t, &xla__frontend_attributes__map_entry__descriptor);
+        struct text_span key = pod_text_word(t);
         ProtobufCBinaryData value = {0, NULL};
         size_t start;
-        if (entry == NULL || !text_push_pointer(t, entry))
-            return text_no_memory(t);
+        if (entry == NULL || !pod_text_push_pointer(t, entry))
+            return pod_text_no_memory(t);
         entry->key = pod_hlo_arena_text(t->arena, key.text, key.length);
         if (entry->key == NULL)
-            return text_no_memory(t);
-        code = key.length > 0 ? text_need(t, '=') : text_expected(t, "a key");
+            return pod_text_no_memory(t);
+        code = key.length > 0 ? pod_text_need(t, '=')
+                              : pod_text_expected(t, "a key");
         if (code != POD_OK)
             return code;
-        start = text_peek(t) == '{' ? t->at : t->length;
-        code = start == t->length ? text_string(t, &value) : text_skip_value(t);
+        start = pod_text_peek(t) == '{' ? t->at : t->length;
+        code = start == t->length ? pod_text_string(t, &value)
+                                  : pod_text_skip_value(t);
         if (code != POD_OK)
             return code;
         // A dictionary is kept as it is written.
@@ -395,12 +400,12 @@ enum pod_code text_frontend_attributes(struct text *t,
                 ? (char *)value.data
                 : pod_hlo_arena_text(t->arena, t->data + start, t->at - start);
         if (entry->value == NULL)
-            return text_no_memory(t);
-    } while (text_take(t, ','));
-    code = text_need(t, '}');
+            return pod_text_no_memory(t);
+    } while (pod_text_take(t, ','));
+    code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &map->n_map, &map->map);
+    return pod_text_pop_pointers(t, base, &map->n_map, &map->map);
 }
 
 // -------------------------------------------------------------------- aliases
@@ -418,46 +423,46 @@ struct values_alias {
 static enum pod_code values_alias(struct text *t, struct values_alias *alias)
 {
     enum pod_code code =
-        text_int_list(t, '{', '}', &alias->n_output, &alias->output);
+        pod_text_int_list(t, '{', '}', &alias->n_output, &alias->output);
     alias->kind = 1;
     if (code == POD_OK)
-        code = text_need(t, ':');
+        code = pod_text_need(t, ':');
     if (code == POD_OK)
-        code = text_need(t, '(');
+        code = pod_text_need(t, '(');
     if (code == POD_OK)
-        code = text_integer(t, &alias->number);
+        code = pod_text_integer(t, &alias->number);
     if (code == POD_OK)
-        code = text_need(t, ',');
+        code = pod_text_need(t, ',');
     if (code == POD_OK)
-        code = text_int_list(t, '{', '}', &alias->n_index, &alias->index);
-    if (code == POD_OK && text_take(t, ',')) {
-        if (text_take_word(t, "must-alias"))
+        code = pod_text_int_list(t, '{', '}', &alias->n_index, &alias->index);
+    if (code == POD_OK && pod_text_take(t, ',')) {
+        if (pod_text_take_word(t, "must-alias"))
             alias->kind = 2;
-        else if (!text_take_word(t, "may-alias"))
-            return text_expected(t, "may-alias or must-alias");
+        else if (!pod_text_take_word(t, "may-alias"))
+            return pod_text_expected(t, "may-alias or must-alias");
     }
-    return code == POD_OK ? text_need(t, ')') : code;
+    return code == POD_OK ? pod_text_need(t, ')') : code;
 }
 
-enum pod_code text_module_aliases(struct text *t,
-                                  Xla__HloInputOutputAliasProto **out)
+enum pod_code pod_text_module_aliases(struct text *t,
+                                      Xla__HloInputOutputAliasProto **out)
 {
     Xla__HloInputOutputAliasProto *list =
-        text_message(t, &xla__hlo_input_output_alias_proto__descriptor);
+        pod_text_message(t, &xla__hlo_input_output_alias_proto__descriptor);
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
+    enum pod_code code = pod_text_need(t, '{');
     if (list == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     *out = list;
-    if (code != POD_OK || text_take(t, '}'))
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
     do {
-        Xla__HloInputOutputAliasProto__AliasEntryProto *entry = text_message(
+        Xla__HloInputOutputAliasProto__AliasEntryProto *entry = pod_text_message(
             t,
             &xla__hlo_input_output_alias_proto__alias_entry_proto__descriptor);
         struct values_alias alias = {.kind = 1};
-        if (entry == NULL || !text_push_pointer(t, entry))
-            return text_no_memory(t);
+        if (entry == NULL || !pod_text_push_pointer(t, entry))
+            return pod_text_no_memory(t);
         code = values_alias(t, &alias);
         entry->n_output_shape_index = alias.n_output;
         entry->output_shape_index = alias.output;
@@ -465,40 +470,40 @@ enum pod_code text_module_aliases(struct text *t,
         entry->n_parameter_shape_index = alias.n_index;
         entry->parameter_shape_index = alias.index;
         entry->kind = alias.kind;
-    } while (code == POD_OK && text_take(t, ','));
+    } while (code == POD_OK && pod_text_take(t, ','));
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &list->n_entries, &list->entries);
+    return pod_text_pop_pointers(t, base, &list->n_entries, &list->entries);
 }
 
-enum pod_code text_operand_aliases(struct text *t,
-                                   Xla__HloInstructionProto *instr)
+enum pod_code pod_text_operand_aliases(struct text *t,
+                                       Xla__HloInstructionProto *instr)
 {
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
-    if (code != POD_OK || text_take(t, '}'))
+    enum pod_code code = pod_text_need(t, '{');
+    if (code != POD_OK || pod_text_take(t, '}'))
         return code;
     do {
         Xla__OutputOperandAliasing *entry =
-            text_message(t, &xla__output_operand_aliasing__descriptor);
+            pod_text_message(t, &xla__output_operand_aliasing__descriptor);
         struct values_alias alias = {.kind = 1};
-        if (entry == NULL || !text_push_pointer(t, entry))
-            return text_no_memory(t);
+        if (entry == NULL || !pod_text_push_pointer(t, entry))
+            return pod_text_no_memory(t);
         code = values_alias(t, &alias);
         entry->n_output_shape_index = alias.n_output;
         entry->output_shape_index = alias.output;
         entry->operand_index = alias.number;
         entry->n_operand_shape_index = alias.n_index;
         entry->operand_shape_index = alias.index;
-    } while (code == POD_OK && text_take(t, ','));
+    } while (code == POD_OK && pod_text_take(t, ','));
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &instr->n_output_operand_aliasing,
-                             &instr->output_operand_aliasing);
+    return pod_text_pop_pointers(t, base, &instr->n_output_operand_aliasing,
+                                 &instr->output_operand_aliasing);
 }
 
 // ------------------------------------------------------------------- shardings
@@ -507,25 +512,26 @@ enum pod_code text_operand_aliases(struct text *t,
 // "last_tile_dim_replicate".
 static enum pod_code values_tiles(struct text *t, Xla__OpSharding *sharding)
 {
-    enum pod_code code = text_need(t, '=');
+    enum pod_code code = pod_text_need(t, '=');
     sharding->type = 3;
     if (code == POD_OK)
-        code =
-            text_int_list(t, '[', ']', &sharding->n_tile_assignment_dimensions,
-                          &sharding->tile_assignment_dimensions);
+        code = pod_text_int_list(t, '[', ']',
+                                 &sharding->n_tile_assignment_dimensions,
+                                 &sharding->tile_assignment_dimensions);
     if (code != POD_OK)
         return code;
-    if (text_take_string(t, "<=")) {
-        code = text_int_list(t, '[', ']', &sharding->n_iota_reshape_dims,
-                             &sharding->iota_reshape_dims);
+    if (pod_text_take_string(t, "<=")) {
+        code = pod_text_int_list(t, '[', ']', &sharding->n_iota_reshape_dims,
+                                 &sharding->iota_reshape_dims);
         if (code == POD_OK)
             code = values_permutation(t, &sharding->n_iota_transpose_perm,
                                       &sharding->iota_transpose_perm);
     } else {
-        code = text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
-                                &sharding->tile_assignment_devices);
+        code =
+            pod_text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
+                                 &sharding->tile_assignment_devices);
     }
-    if (code == POD_OK && text_take_word(t, "last_tile_dim_replicate"))
+    if (code == POD_OK && pod_text_take_word(t, "last_tile_dim_replicate"))
         sharding->replicate_on_last_tile_dim = true;
     return code;
 }
@@ -534,18 +540,18 @@ static enum pod_code values_maximal(struct text *t, Xla__OpSharding *sharding)
 {
     size_t ones = 0;
     sharding->type = 1;
-    if (!text_take_word(t, "device") || !text_take(t, '='))
-        return text_expected(t, "\"device=\"");
-    if (!text_push_int(t, 1))
-        return text_no_memory(t);
+    if (!pod_text_take_word(t, "device") || !pod_text_take(t, '='))
+        return pod_text_expected(t, "\"device=\"");
+    if (!pod_text_push_int(t, 1))
+        return pod_text_no_memory(t);
     ones = t->ints.count - 1;
     enum pod_code code =
-        text_pop_ints(t, ones, &sharding->n_tile_assignment_dimensions,
-                      &sharding->tile_assignment_dimensions);
+        pod_text_pop_ints(t, ones, &sharding->n_tile_assignment_dimensions,
+                          &sharding->tile_assignment_dimensions);
     if (code != POD_OK)
         return code;
-    return text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
-                            &sharding->tile_assignment_devices);
+    return pod_text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
+                                &sharding->tile_assignment_devices);
 }
 
 // What stands between the braces of one array's sharding.
@@ -557,55 +563,56 @@ static enum pod_code values_sharding(struct text *t, Xla__OpSharding *sharding)
     } plain[] = {
         {"replicated", 0}, {"manual", 4}, {"unknown", 5}, {"unreduced", 6}};
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-        if (text_take_word(t, plain[i].word)) {
+        if (pod_text_take_word(t, plain[i].word)) {
             sharding->type = plain[i].type;
             return POD_OK;
         }
     }
-    if (text_take_word(t, "maximal"))
+    if (pod_text_take_word(t, "maximal"))
         return values_maximal(t, sharding);
-    if (text_take_word(t, "devices"))
+    if (pod_text_take_word(t, "devices"))
         return values_tiles(t, sharding);
-    return text_unsupported_at(t, t->at, "this form of sharding is");
+    return pod_text_unsupported_at(t, t->at, "this form of sharding is");
 }
 
 static enum pod_code values_sharding_end(struct text *t)
 {
-    if (text_peek(t) != '}')
-        return text_unsupported_at(t, t->at, "this part of a sharding is");
+    if (pod_text_peek(t) != '}')
+        return pod_text_unsupported_at(t, t->at, "this part of a sharding is");
     t->at++;
     return POD_OK;
 }
 
-enum pod_code text_sharding(struct text *t, Xla__OpSharding **out)
+enum pod_code pod_text_sharding(struct text *t, Xla__OpSharding **out)
 {
-    Xla__OpSharding *whole = text_message(t, &xla__op_sharding__descriptor);
+    Xla__OpSharding *whole = pod_text_message(t, &xla__op_sharding__descriptor);
     size_t base = t->pointers.count;
-    enum pod_code code = text_need(t, '{');
+    enum pod_code code = pod_text_need(t, '{');
     if (whole == NULL)
-        return text_no_memory(t);
+        return pod_text_no_memory(t);
     *out = whole;
     if (code != POD_OK)
         return code;
-    if (text_peek(t) != '{') {
+    if (pod_text_peek(t) != '{') {
         code = values_sharding(t, whole);
         return code == POD_OK ? values_sharding_end(t) : code;
     }
     whole->type = 2;
     do {
-        Xla__OpSharding *part = text_message(t, &xla__op_sharding__descriptor);
-        if (part == NULL || !text_push_pointer(t, part))
-            return text_no_memory(t);
-        code = text_need(t, '{');
+        Xla__OpSharding *part =
+            pod_text_message(t, &xla__op_sharding__descriptor);
+        if (part == NULL || !pod_text_push_pointer(t, part))
+            return pod_text_no_memory(t);
+        code = pod_text_need(t, '{');
         if (code == POD_OK)
             code = values_sharding(t, part);
         if (code == POD_OK)
             code = values_sharding_end(t);
-    } while (code == POD_OK && text_take(t, ','));
+    } while (code == POD_OK && pod_text_take(t, ','));
     if (code == POD_OK)
-        code = text_need(t, '}');
+        code = pod_text_need(t, '}');
     if (code != POD_OK)
         return code;
-    return text_pop_pointers(t, base, &whole->n_tuple_shardings,
-                             &whole->tuple_shardings);
+    return pod_text_pop_pointers(t, base, &whole->n_tuple_shardings,
+                                 &whole->tuple_shardings);
 }
