@@ -3,8 +3,9 @@
 //
 // Events go in (submitted, started, done, ended, cancelled, time passed),
 // effects come out (launch this, it is now in that state, interrupt it, forget
-// it). It does no I/O, takes no lock, reads no clock, and allocates only pool
-// chunks of a fixed size, so the same events always give the same effects.
+// it). It does no I/O, takes no lock, reads no clock, and allocates only when a
+// node is submitted (pool chunks of a fixed size, and room in the queues it may
+// ever stand in), so the same events always give the same effects.
 // One thread at a time may use a scheduler; the pod engine calls it under its
 // lock.
 //
