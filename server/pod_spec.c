@@ -7,6 +7,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/str.h"
+#include "core/driver/fault.h"
 
 // A piece of the text; not NUL-terminated.
 struct spec_piece {
@@ -96,13 +97,22 @@ static bool spec_device(struct spec_piece value)
     return spec_is(value, "reference") || spec_is(value, "auto");
 }
 
-static bool spec_text(struct spec_piece value, char *out, size_t size)
+// Keeps the script; that it can be read is seen here, so that a fault in it is
+// one of the command line's.
+static enum pod_code spec_fault_script(struct spec_piece value,
+                                       struct pod_spec *spec,
+                                       struct pod_err *err)
 {
-    if (value.length == 0 || value.length >= size)
-        return false;
-    memcpy(out, value.text, value.length);
-    out[value.length] = '\0';
-    return true;
+    struct pod_fault_script script;
+    enum pod_code code =
+        pod_fault_parse(value.text, value.length, &script, err);
+    if (code != POD_OK)
+        return code;
+    if (value.length >= sizeof(spec->fault))
+        return spec_fault(value, "longer than 255 bytes", err);
+    memcpy(spec->fault, value.text, value.length);
+    spec->fault[value.length] = '\0';
+    return POD_OK;
 }
 
 static enum pod_code spec_option(struct spec_piece name,
@@ -128,7 +138,7 @@ static enum pod_code spec_option(struct spec_piece name,
     else if (spec_is(name, "flops"))
         good = spec_flops(value, &spec->flops);
     else if (spec_is(name, "fault"))
-        good = spec_text(value, spec->fault, sizeof(spec->fault));
+        return spec_fault_script(value, spec, err);
     else
         return spec_fault(whole,
                           "unknown option; there are hosts, cores, hbm, "

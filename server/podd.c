@@ -233,6 +233,8 @@ static enum pod_code podd_make_server(struct podd *podd, struct pod_err *err)
 {
     const struct podd_settings *settings = &podd->settings;
     api_app_init(&podd->app, podd->pod);
+    podd->app.history_count = settings->history_count;
+    podd->app.history_age_ns = settings->history_age_ns;
     struct api_server_options options = {
         .listen = settings->listen != NULL ? settings->listen : default_listen,
         .allowed_hosts = (const char *const *)settings->allowed_hosts.items,

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hosts of an embedded pod: each a device with a driver of its own, around
+// it the fault driver if a script was given.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/device/reference/reference.h"
+#include "core/driver/fault.h"
+#include "core/driver/inproc.h"
+#include "core/driver/rendezvous.h"
+#include "server/pod_spec.h"
+
+struct pod_spec_shared {
+    struct pod_gang_hub *hub;
+};
+
+// The chips of one host and the chip of each of its cores.
+struct hosts_share {
+    struct pod_driver_chip *chips;
+    uint32_t chip_count;
+    uint32_t *core_chips;
+    uint32_t core_count;
+};
+
+static void hosts_share_fini(struct hosts_share *share)
+{
+    pod_free(share->chips);
+    pod_free(share->core_chips);
+}
+
+// Chips are dealt in id order: id = x + X * (y + Y * z).
+static bool hosts_share_init(const struct pod_spec *spec, uint32_t host,
+                             struct hosts_share *share)
+{
+    uint32_t chips = spec->x * spec->y * spec->z / spec->hosts;
+    uint32_t cores = chips * spec->cores_per_chip;
+    share->chip_count = chips;
+    share->core_count = cores;
+    share->chips = pod_calloc(chips, sizeof(*share->chips));
+    share->core_chips = pod_calloc(cores, sizeof(*share->core_chips));
+    if (share->chips == NULL || share->core_chips == NULL)
+        return false;
+    for (uint32_t i = 0; i < chips; i++) {
+        uint32_t id = host * chips + i;
+        share->chips[i] = (struct pod_driver_chip){
+            .x = (int32_t)(id % spec->x),
+            .y = (int32_t)(id / spec->x % spec->y),
+            .z = (int32_t)(id / spec->x / spec->y),
+            .host_id = (int32_t)host,
+        };
+    }
+    for (uint32_t i = 0; i < cores; i++)
+        share->core_chips[i] = i / spec->cores_per_chip;
+    return true;
+}
+
+static enum pod_code
+hosts_new_driver(const struct pod_spec *spec, uint32_t host,
+                 const struct hosts_share *share, struct pod_gang_hub *hub,
+                 struct pod_driver **out_driver, struct pod_err *err)
+{
+    struct pod_reference_options device_options = {
+        .core_count = share->core_count,
+        .memory_bytes = spec->hbm_bytes,
+        .latency_ns = spec->latency_ns,
+        .bandwidth = (double)spec->bandwidth,
+        .flops = spec->flops,
+    };
+    struct pod_inproc_options options = {
+        .hub = hub,
+        .host = host,
+        .host_count = spec->hosts,
+        .chips = share->chips,
+        .chip_count = share->chip_count,
+        .core_chips = share->core_chips,
+    };
+    enum pod_code code =
+        pod_reference_device_new(&device_options, &options.device, err);
+    if (code != POD_OK)
+        return code;
+    code = pod_inproc_new(&options, out_driver, err);
+    if (code != POD_OK)
+        options.device->ops->free(options.device);
+    return code;
+}
+
+static enum pod_code hosts_wrap(const struct pod_spec *spec, uint32_t host,
+                                struct pod_gang_hub *hub,
+                                struct pod_driver **driver, struct pod_err *err)
+{
+    if (spec->fault[0] == '\0')
+        return POD_OK;
+    struct pod_fault_script script;
+    enum pod_code code =
+        pod_fault_parse(spec->fault, strlen(spec->fault), &script, err);
+    if (code != POD_OK)
+        return code;
+    struct pod_driver *inner = *driver;
+    return pod_fault_new(inner, hub, host, &script, driver, err);
+}
+
+static enum pod_code hosts_add(const struct pod_spec *spec, uint32_t host,
+                               struct pod *pod, struct pod_gang_hub *hub,
+                               struct pod_err *err)
+{
+    struct hosts_share share = {0};
+    struct pod_driver *driver = NULL;
+    enum pod_code code =
+        hosts_share_init(spec, host, &share)
+            ? hosts_new_driver(spec, host, &share, hub, &driver, err)
+            : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    hosts_share_fini(&share);
+    if (code == POD_OK)
+        code = hosts_wrap(spec, host, hub, &driver, err);
+    char address[32];
+    snprintf(address, sizeof(address), "local:%u", host);
+    if (code == POD_OK)
+        code = pod_add_host(pod, driver, address, err);
+    if (code != POD_OK && driver != NULL)
+        driver->ops->free(driver);
+    return code;
+}
+
+enum pod_code pod_spec_add_hosts(const struct pod_spec *spec, struct pod *pod,
+                                 struct pod_spec_shared **out_shared,
+                                 struct pod_err *err)
+{
+    struct pod_spec_shared *shared = pod_calloc(1, sizeof(*shared));
+    if (shared != NULL)
+        shared->hub = pod_gang_hub_new(spec->hosts);
+    if (shared == NULL || shared->hub == NULL) {
+        pod_spec_shared_free(shared);
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    }
+    *out_shared = shared;
+    enum pod_code code = POD_OK;
+    for (uint32_t host = 0; host < spec->hosts && code == POD_OK; host++)
+        code = hosts_add(spec, host, pod, shared->hub, err);
+    return code;
+}
+
+void pod_spec_shared_free(struct pod_spec_shared *shared)
+{
+    if (shared == NULL)
+        return;
+    pod_gang_hub_unref(shared->hub);
+    pod_free(shared);
+}
