@@ -111,10 +111,6 @@
     static inline num int_abs_##type(num x)                                    \
     {                                                                          \
         return x;                                                              \
-    }                                                                          \
-    static inline num int_sign_##type(num x)                                   \
-    {                                                                          \
-        return x != 0;                                                         \
     }
 
 SIGNED(HELPERS_BOTH)
@@ -126,10 +122,12 @@ UNSIGNED(HELPERS_UNSIGNED)
 #define UNARY(X, type, num, bits)                                              \
     X(ABS, int_abs_##type(x), type, num)                                       \
     X(NEGATE, 0 - (bits)x, type, num)                                          \
-    X(SIGN, int_sign_##type(x), type, num)                                     \
     X(NOT, ~x, type, num)                                                      \
     X(POPCNT, int_popcnt_##type(x), type, num)                                 \
     X(COUNT_LEADING_ZEROS, int_clz_##type(x), type, num)
+
+// XLA has no sign of unsigned numbers.
+#define SIGN(X, type, num) X(SIGN, int_sign_##type(x), type, num)
 
 #define BINARY(X, type, num, bits)                                             \
     X(ADD, (bits)x + (bits)y, type, num)                                       \
@@ -187,18 +185,25 @@ UNSIGNED(HELPERS_UNSIGNED)
     UNARY(UNARY_LOOP, type, num, bits)                                         \
     BINARY(BINARY_LOOP, type, num, bits)
 
+#define SIGN_LOOPS(type, num, bits) SIGN(UNARY_LOOP, type, num)
+
 SIGNED(LOOPS)
-UNSIGNED(LOOPS)
-PRED_UNARY(UNARY_LOOP)
-PRED_BINARY(BINARY_LOOP)
+SIGNED(SIGN_LOOPS)
+UN #define SIGN_LOOPS(type, num, bits) SIGN(UNARY_LOOP, type, num)
+
+    SIGNED(LOOPS) SIGNED(SIGN_LOOPS) PRED_UNARY(UNARY_LOOP)
+        PRED_BINARY(BINARY_LOOP)
 
 #define ENTRY(op, value, type, num)                                            \
     [POD_TYPE_##type][POD_OP_##op] = int_##op##_##type,
 #define UNARY_ENTRIES(type, num, bits)  UNARY(ENTRY, type, num, bits)
+#define SIGN_ENTRIES(type, num, bits)   SIGN(ENTRY, type, num)
 #define BINARY_ENTRIES(type, num, bits) BINARY(ENTRY, type, num, bits)
 
-static pod_ref_unary_fn *const int_unary[POD_TYPE_COUNT][POD_OP_COUNT] = {
-    SIGNED(UNARY_ENTRIES) UNSIGNED(UNARY_ENTRIES) PRED_UNARY(ENTRY)};
+            static pod_ref_unary_fn *const
+    int_unary[POD_TYPE_COUNT][POD_OP_COUNT] = {
+        SIGNED(UNARY_ENTRIES) SIGNED(SIGN_ENTRIES) UNSIGNED(UNARY_ENTRIES)
+            PRED_UNARY(ENTRY)};
 
 static pod_ref_binary_fn *const int_binary[POD_TYPE_COUNT][POD_OP_COUNT] = {
     SIGNED(BINARY_ENTRIES) UNSIGNED(BINARY_ENTRIES) PRED_BINARY(ENTRY)};
