@@ -189,10 +189,9 @@ UNSIGNED(HELPERS_UNSIGNED)
 
 SIGNED(LOOPS)
 SIGNED(SIGN_LOOPS)
-UN #define SIGN_LOOPS(type, num, bits) SIGN(UNARY_LOOP, type, num)
-
-    SIGNED(LOOPS) SIGNED(SIGN_LOOPS) PRED_UNARY(UNARY_LOOP)
-        PRED_BINARY(BINARY_LOOP)
+UNSIGNED(LOOPS)
+PRED_UNARY(UNARY_LOOP)
+PRED_BINARY(BINARY_LOOP)
 
 #define ENTRY(op, value, type, num)                                            \
     [POD_TYPE_##type][POD_OP_##op] = int_##op##_##type,
@@ -200,10 +199,9 @@ UN #define SIGN_LOOPS(type, num, bits) SIGN(UNARY_LOOP, type, num)
 #define SIGN_ENTRIES(type, num, bits)   SIGN(ENTRY, type, num)
 #define BINARY_ENTRIES(type, num, bits) BINARY(ENTRY, type, num, bits)
 
-            static pod_ref_unary_fn *const
-    int_unary[POD_TYPE_COUNT][POD_OP_COUNT] = {
-        SIGNED(UNARY_ENTRIES) SIGNED(SIGN_ENTRIES) UNSIGNED(UNARY_ENTRIES)
-            PRED_UNARY(ENTRY)};
+static pod_ref_unary_fn *const int_unary[POD_TYPE_COUNT][POD_OP_COUNT] = {
+    SIGNED(UNARY_ENTRIES) SIGNED(SIGN_ENTRIES) UNSIGNED(UNARY_ENTRIES)
+        PRED_UNARY(ENTRY)};
 
 static pod_ref_binary_fn *const int_binary[POD_TYPE_COUNT][POD_OP_COUNT] = {
     SIGNED(BINARY_ENTRIES) UNSIGNED(BINARY_ENTRIES) PRED_BINARY(ENTRY)};
