@@ -169,7 +169,7 @@ static void heap_free(void *data, void *block)
     pod_free(block);
 }
 
-static ProtobufCAllocator heap = {heap_alloc, heap_free, NULL};
+ProtobufCAllocator pod_shape_heap = {heap_alloc, heap_free, NULL};
 
 static void *shape_alloc(ProtobufCAllocator *allocator, size_t count,
                          size_t bytes)
@@ -247,7 +247,7 @@ static bool shape_children_to_proto(const struct pod_shape *shape,
 Xla__ShapeProto *pod_shape_to_proto(const struct pod_shape *shape,
                                     ProtobufCAllocator *allocator)
 {
-    ProtobufCAllocator *from = allocator == NULL ? &heap : allocator;
+    ProtobufCAllocator *from = allocator == NULL ? &pod_shape_heap : allocator;
     Xla__ShapeProto *proto = shape_alloc(from, 1, sizeof(*proto));
     if (proto == NULL)
         return NULL;
@@ -287,7 +287,7 @@ Xla__ProgramShapeProto *
 pod_program_shape_to_proto(const struct pod_program_shape *shape,
                            ProtobufCAllocator *allocator)
 {
-    ProtobufCAllocator *from = allocator == NULL ? &heap : allocator;
+    ProtobufCAllocator *from = allocator == NULL ? &pod_shape_heap : allocator;
     Xla__ProgramShapeProto *proto = shape_alloc(from, 1, sizeof(*proto));
     if (proto == NULL)
         return NULL;

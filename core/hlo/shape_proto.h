@@ -15,9 +15,12 @@ enum pod_code pod_shape_from_proto(const Xla__ShapeProto *proto,
                                    struct pod_shape *out, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// A new message in memory of `allocator` (NULL: the heap), to be freed with
-// xla__shape_proto__free_unpacked and the same allocator. Layouts get the field
-// `format` = 1 that readers of 2020 to 2022 demand. NULL: no memory.
+// The heap of core/base/mem.h, for messages.
+extern ProtobufCAllocator pod_shape_heap;
+
+// A new message in memory of `allocator` (NULL: pod_shape_heap), to be freed
+// with xla__shape_proto__free_unpacked and the same allocator. Layouts get the
+// field `format` = 1 that readers of 2020 to 2022 demand. NULL: no memory.
 Xla__ShapeProto *pod_shape_to_proto(const struct pod_shape *shape,
                                     ProtobufCAllocator *allocator);
 
