@@ -12,8 +12,9 @@
 #include "core/base/mem.h"
 #include "core/sched/internal.h"
 
+#define LANE_NONE POD_HEAP_NONE
+
 enum {
-    LANE_NONE = POD_HEAP_NONE,
     LANE_FIRST_CAPACITY = 16,
     LANE_PRIORITY_MAX = 10,
 };
@@ -21,8 +22,7 @@ enum {
 void pod_sched_lanes_init(struct pod_sched_lanes *lanes)
 {
     *lanes = (struct pod_sched_lanes){.dirty = LANE_NONE};
-    pod_sched_pool_init(&lanes->places, sizeof(struct pod_sched_place),
-                        sizeof(struct pod_sched_place));
+    pod_sched_pool_init(&lanes->places, sizeof(struct pod_sched_place));
 }
 
 void pod_sched_lanes_fini(struct pod_sched_lanes *lanes)

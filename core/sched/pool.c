@@ -7,10 +7,11 @@
 
 #include "core/base/mem.h"
 
-// Some huge pages long: with many operations in flight nearly each access is
-// to another page, and small pages would miss the TLB each time.
+// Chunks are made of whole huge pages: with many operations in flight nearly
+// each access is to another page, and small pages would miss the TLB each time.
+// What alignment leaves unused is never touched, so it is no memory.
 #define POOL_CHUNK_BYTES ((size_t)8 << 20)
-#define POOL_PAGE_BYTES  ((size_t)4096)
+#define POOL_HUGE_BYTES  ((size_t)2 << 20)
 
 struct pod_sched_pool_chunk {
     struct pod_sched_pool_chunk *next;
@@ -21,14 +22,11 @@ struct pod_sched_pool_free {
     struct pod_sched_pool_free *next;
 };
 
-void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes,
-                         size_t align)
+void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes)
 {
     assert(item_bytes >= sizeof(struct pod_sched_pool_free));
-    assert(item_bytes % align == 0);
     *pool = (struct pod_sched_pool){
         .item_bytes = item_bytes,
-        .align = align,
         .per_chunk = POOL_CHUNK_BYTES / item_bytes,
     };
 }
@@ -45,6 +43,7 @@ void pod_sched_pool_fini(struct pod_sched_pool *pool)
     pool->first = NULL;
 }
 
+// The next address that the power of two divides.
 static char *pool_align(char *address, size_t align)
 {
     size_t over = (uintptr_t)address & (align - 1);
@@ -52,26 +51,25 @@ static char *pool_align(char *address, size_t align)
     return over > 0 ? address + (align - over) : address;
 }
 
-static struct pod_sched_pool_chunk *pool_chunk_new(size_t align)
+static struct pod_sched_pool_chunk *pool_chunk_new(void)
 {
-    size_t bytes =
-        POOL_CHUNK_BYTES + sizeof(struct pod_sched_pool_chunk) + align;
+    size_t bytes = sizeof(struct pod_sched_pool_chunk) + POOL_HUGE_BYTES +
+                   POOL_CHUNK_BYTES;
     struct pod_sched_pool_chunk *chunk = pod_malloc(bytes);
 
     if (chunk == NULL)
         return NULL;
     chunk->next = NULL;
-    chunk->items = pool_align((char *)(chunk + 1), align);
+    chunk->items = pool_align((char *)(chunk + 1), POOL_HUGE_BYTES);
     // Only a hint: without it all works, more slowly.
-    char *page = pool_align((char *)chunk, POOL_PAGE_BYTES);
-    (void)madvise(page, POOL_CHUNK_BYTES - POOL_PAGE_BYTES, MADV_HUGEPAGE);
+    (void)madvise(chunk->items, POOL_CHUNK_BYTES, MADV_HUGEPAGE);
     return chunk;
 }
 
 bool pod_sched_pool_reserve(struct pod_sched_pool *pool, size_t count)
 {
     while (pool->spare < count) {
-        struct pod_sched_pool_chunk *chunk = pool_chunk_new(pool->align);
+        struct pod_sched_pool_chunk *chunk = pool_chunk_new();
         if (chunk == NULL)
             return false;
         if (pool->last != NULL)

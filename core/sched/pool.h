@@ -12,7 +12,6 @@ struct pod_sched_pool_free;
 
 struct pod_sched_pool {
     size_t item_bytes;
-    size_t align;     // a power of two that divides item_bytes
     size_t per_chunk; // items in a chunk
     size_t spare;     // items that can be taken without more memory
     size_t used;      // items ever taken from the current chunk
@@ -22,8 +21,8 @@ struct pod_sched_pool {
     struct pod_sched_pool_chunk *last;
 };
 
-void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes,
-                         size_t align);
+// Items are aligned to the greatest power of two that divides item_bytes.
+void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes);
 // Frees the chunks, and with them all items.
 void pod_sched_pool_fini(struct pod_sched_pool *pool);
 // Makes sure that `count` items can be taken; false: no memory.

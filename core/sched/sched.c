@@ -31,10 +31,8 @@ struct pod_sched *pod_sched_new(void)
     if (sched == NULL)
         return NULL;
     pod_list_init(&sched->effects);
-    pod_sched_pool_init(&sched->nodes, (size_t)2 * POD_SCHED_LINE_BYTES,
-                        POD_SCHED_LINE_BYTES);
-    pod_sched_pool_init(&sched->edges, sizeof(struct pod_sched_edges),
-                        sizeof(void *));
+    pod_sched_pool_init(&sched->nodes, (size_t)2 * POD_SCHED_LINE_BYTES);
+    pod_sched_pool_init(&sched->edges, sizeof(struct pod_sched_edges));
     pod_sched_lanes_init(&sched->lanes);
     return sched;
 }

@@ -2,8 +2,6 @@
 // What a completion costs with N operations in flight: nanoseconds for each
 // edge that it releases.
 //
-//   sched [MAX_OPERATIONS]
-//
 // All N operations of a graph are submitted, then completed as they become
 // ready, first in first out. Columns, for the same graph in the same run:
 //
@@ -19,7 +17,8 @@
 //          waits for, and on each completion walks all that are in flight to
 //          erase the id from their sets; only up to 10,000, since it is slow
 //
-// Each number is the median of the rounds, which take turns.
+// Each number is the median of the rounds, which take turns. POD_BENCH_MAX says
+// how large N may become: 1,000,000 if it is not set, at most 10,000,000.
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,6 +37,7 @@ enum {
     BENCH_WINDOW = 4,
     BENCH_ROUNDS = 5,
     BENCH_SCAN_MAX = 10000,
+    BENCH_DEFAULT = 1000000,
     BENCH_MAX = 10000000,
 };
 
@@ -402,16 +402,18 @@ static void bench_row(size_t shape, size_t count)
     bench_graph_free(&graph);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    size_t most = argc > 1 ? strtoul(argv[1], NULL, 10) : BENCH_MAX;
+    const char *limit = getenv("POD_BENCH_MAX");
+    size_t most = limit != NULL ? strtoul(limit, NULL, 10) : BENCH_DEFAULT;
 
     printf("ns for each released edge\n%-8s %9s", "graph", "in flight");
     for (size_t i = 0; i < BENCH_MODELS; i++)
         printf(" %7s", bench_models[i].name);
     printf(" %10s %10s %10s\n", "sched/bare", "batch/bare", "scan/sched");
     for (size_t i = 0; i < sizeof bench_shapes / sizeof bench_shapes[0]; i++) {
-        for (size_t count = 1000; count <= most; count *= 10)
+        for (size_t count = 1000; count <= most && count <= BENCH_MAX;
+             count *= 10)
             bench_row(i, count);
     }
     return 0;
