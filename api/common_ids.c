@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids in paths and bodies.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/common.h"
+#include "api/ids.h"
+#include "api/routes.h"
+#include "core/base/str.h"
+
+struct pod *api_pod(const struct api_request *req)
+{
+    return ((struct api_app *)api_app(req))->pod;
+}
+
+enum pod_code api_err_memory(struct pod_err *err)
+{
+    return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+}
+
+enum pod_code api_err_freed(enum pod_ref_kind kind, uint64_t number,
+                            uint64_t freed_by, struct pod_err *err)
+{
+    char handle[API_ID_BYTES];
+    char op[API_ID_BYTES];
+    return pod_err_set(err, POD_REASON_HANDLE_FREED, "%s was freed by %s",
+                       api_id_print(kind, number, handle),
+                       api_id_print(POD_REF_OP, freed_by, op));
+}
+
+static const char *common_kind_text(enum pod_ref_kind kind)
+{
+    switch (kind) {
+    case POD_REF_OP:
+        return "an operation";
+    case POD_REF_BUFFER:
+        return "a buffer";
+    case POD_REF_PROGRAM:
+        return "a program";
+    case POD_REF_LOAD:
+        return "a load";
+    case POD_REF_GRAPH:
+        return "a graph";
+    case POD_REF_NONE:
+    case POD_REF_REQUEST:
+        break;
+    }
+    return "anything";
+}
+
+bool api_path_id(struct api_request *req, size_t index, enum pod_ref_kind kind,
+                 uint64_t *out_number)
+{
+    struct pod_err err = POD_ERR_NONE;
+    const char *text = api_param(req, index);
+    if (api_id_parse_kind(text, kind, out_number))
+        return true;
+    (void)pod_err_set(&err, POD_REASON_NOT_FOUND, "'%.64s' is no id of %s",
+                      text, common_kind_text(kind));
+    api_problem(req, &err);
+    return false;
+}
+
+// Digits without leading zeros, below `count`.
+static bool common_parse_index(const char *text, size_t count, size_t *out)
+{
+    uint64_t number = 0;
+    size_t length = strlen(text);
+    if (strcmp(text, "0") != 0 && !pod_parse_number(text, length, &number))
+        return false;
+    *out = (size_t)number;
+    return number < count;
+}
+
+bool api_path_index(struct api_request *req, size_t capture, const char *what,
+                    size_t count, size_t *out_index)
+{
+    struct pod_err err = POD_ERR_NONE;
+    const char *text = api_param(req, capture);
+    if (common_parse_index(text, count, out_index))
+        return true;
+    (void)pod_err_set(&err, POD_REASON_NOT_FOUND,
+                      "there is no %s '%.64s': there are %zu, from 0", what,
+                      text, count);
+    api_problem(req, &err);
+    return false;
+}
+
+static enum pod_code common_parse_ref(const char *text, enum pod_ref_kind kind,
+                                      struct pod_ref *out, struct pod_err *err)
+{
+    struct pod_ref ref = {0};
+    size_t length = strlen(text);
+    if (!api_id_parse(text, length, &ref) ||
+        (kind != POD_REF_NONE && ref.kind != kind))
+        return pod_err_set(
+            err, POD_REASON_UNKNOWN_HANDLE, "'%.*s' is no id of %s",
+            (int)pod_utf8_clip(text, length, 64), text, common_kind_text(kind));
+    *out = ref;
+    return POD_OK;
+}
+
+enum pod_code api_read_ref(struct api_reader *reader, const char *name,
+                           enum pod_ref_kind kind, struct pod_ref *out,
+                           struct pod_err *err)
+{
+    const char *text = NULL;
+    enum pod_code code = api_read_string(reader, name, &text, err);
+    if (code != POD_OK || text == NULL)
+        return code;
+    code = common_parse_ref(text, kind, out, err);
+    if (code != POD_OK)
+        api_read_at(reader, name, err);
+    return code;
+}
+
+// One item of a list of ids.
+static enum pod_code common_read_item(const struct api_reader *reader,
+                                      const char *name, const json_t *list,
+                                      size_t index, enum pod_ref_kind kind,
+                                      struct pod_ref *out, struct pod_err *err)
+{
+    const json_t *item = json_array_get(list, index);
+    enum pod_code code =
+        json_is_string(item)
+            ? common_parse_ref(json_string_value(item), kind, out, err)
+            : api_json_wrong_type(item, name, "a list of ids", err);
+    if (code != POD_OK)
+        pod_err_at(err, "%s/%s/%zu", reader->pointer, name, index);
+    return code;
+}
+
+enum pod_code api_read_refs(struct api_request *req, struct api_reader *reader,
+                            const char *name, enum pod_ref_kind kind,
+                            const struct pod_ref **out_refs, size_t *out_count,
+                            struct pod_err *err)
+{
+    const json_t *list = NULL;
+    // As many as a body may hold: its limit of values is smaller.
+    enum pod_code code = api_read_array(reader, name, SIZE_MAX, &list, err);
+    if (code != POD_OK || list == NULL)
+        return code;
+    size_t count = json_array_size(list);
+    struct pod_ref *refs = api_alloc(req, (count + 1) * sizeof(*refs));
+    if (refs == NULL)
+        return api_err_memory(err);
+    for (size_t i = 0; i < count && code == POD_OK; i++)
+        code = common_read_item(reader, name, list, i, kind, &refs[i], err);
+    *out_refs = refs;
+    *out_count = count;
+    return code;
+}

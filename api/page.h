@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages of collections: page_size, page_token, fields, and the answer.
+#ifndef POD_API_PAGE_H
+#define POD_API_PAGE_H
+
+#include "api/build.h"
+#include "api/http.h"
+
+enum { API_PAGE_DEFAULT = 100, API_PAGE_MAX = 1000 };
+
+struct api_page {
+    size_t size;
+    uint64_t place; // where to go on; 0: at the beginning
+    uint64_t scope;
+    const char *const *fields; // known names, ended by NULL
+    uint64_t mask;             // bit i: fields[i] was asked for; 0: all
+};
+
+// Starts the page of a collection. Add what narrows the walk with
+// api_page_filter, then read the parameters with api_page_read.
+void api_page_begin(struct api_request *req, const char *collection,
+                    const char *const *fields, struct api_page *out);
+// A filter's value as it was given; NULL: it was not.
+void api_page_filter(struct api_page *page, const char *name,
+                     const char *value);
+// Reads page_size, page_token and fields, and refuses unknown parameters.
+enum pod_code api_page_read(struct api_request *req, struct api_page *page,
+                            struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// Adds an item with the fields that were asked for. Takes it over; NULL fails.
+void api_page_add(const struct api_page *page, struct api_build *items,
+                  json_t *owned_item);
+// Replies {"<collection>": items, "next_page_token": ...}; next 0: the end.
+void api_page_reply(struct api_request *req, const struct api_page *page,
+                    const char *collection, struct api_build *items,
+                    uint64_t next);
+
+#endif

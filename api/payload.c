@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/payload.h"
+
+#include "api/body.h"
+#include "api/common.h"
+#include "api/digest.h"
+#include "api/values.h"
+
+static void payload_unref(void *blob)
+{
+    pod_blob_unref(blob);
+}
+
+static void payload_give(void *pod, size_t size)
+{
+    pod_staging_give(pod, size);
+}
+
+static void payload_unref_whole(void *whole, size_t size)
+{
+    (void)size;
+    pod_blob_unref(whole);
+}
+
+// Lets the request own a reference.
+static struct pod_blob *payload_keep(struct api_request *req,
+                                     struct pod_blob *blob, struct pod_err *err)
+{
+    if (api_defer(req, payload_unref, blob))
+        return blob;
+    (void)api_err_memory(err);
+    return NULL;
+}
+
+struct pod_blob *api_payload_new(struct api_request *req, size_t size,
+                                 struct pod_err *err)
+{
+    struct pod *pod = api_pod(req);
+    if (!pod_staging_take(pod, size)) {
+        (void)pod_err_set(err, POD_REASON_STAGING_FULL,
+                          "others hold the staging budget of which %zu bytes "
+                          "are needed",
+                          size);
+        return NULL;
+    }
+    struct pod_blob *blob = pod_blob_new(size);
+    if (blob == NULL) {
+        pod_staging_give(pod, size);
+        (void)api_err_memory(err);
+        return NULL;
+    }
+    blob->on_free = payload_give;
+    blob->arg = pod;
+    return payload_keep(req, blob, err);
+}
+
+struct pod_blob *api_payload_slice(struct api_request *req,
+                                   struct pod_blob *whole, size_t offset,
+                                   struct pod_err *err)
+{
+    struct pod_blob *slice = pod_blob_new(0);
+    if (slice == NULL) {
+        (void)api_err_memory(err);
+        return NULL;
+    }
+    slice->data = whole->data + offset;
+    slice->size = whole->size - offset;
+    slice->on_free = payload_unref_whole;
+    slice->arg = pod_blob_ref(whole);
+    return payload_keep(req, slice, err);
+}
+
+struct pod_blob *api_payload_npy(struct api_request *req,
+                                 const struct api_npy *npy,
+                                 struct pod_blob *file, struct pod_err *err)
+{
+    if (api_npy_is_plain(npy))
+        return api_payload_slice(req, file, npy->data_offset, err);
+    struct pod_blob *plain = api_payload_new(req, npy->data_bytes, err);
+    if (plain != NULL)
+        api_npy_to_plain(npy, file->data + npy->data_offset, plain->data);
+    return plain;
+}
+
+struct pod_blob *api_payload_values(struct api_request *req,
+                                    const json_t *values, const char *pointer,
+                                    const struct pod_shape *shape,
+                                    struct pod_err *err)
+{
+    // A body's limit of values bounds the array before it is allocated.
+    if (!api_values_fit(shape)) {
+        (void)pod_err_set(err, POD_REASON_OUT_OF_RANGE,
+                          "arrays of more than %d elements are sent as "
+                          "application/octet-stream or application/x-npy",
+                          API_VALUES_MAX);
+        pod_err_at(err, "%s", pointer);
+        return NULL;
+    }
+    size_t size = (size_t)pod_shape_bytes(shape);
+    struct pod_blob *blob = api_payload_new(req, size, err);
+    if (blob == NULL ||
+        api_values_read(values, shape, pointer, blob->data, err) != POD_OK)
+        return NULL;
+    return blob;
+}
+
+enum pod_code api_payload_verify(struct api_request *req, struct pod_err *err)
+{
+    const char *header = api_request_header(req, "Content-Digest");
+    const struct pod_blob *body = api_body_blob(req);
+    if (header == NULL)
+        return POD_OK;
+    return api_digest_check(header, body->data, body->size, err);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of an array as the engine wants them, from what a client sent.
+#ifndef POD_API_PAYLOAD_H
+#define POD_API_PAYLOAD_H
+
+#include <jansson.h>
+
+#include "api/http.h"
+#include "api/npy.h"
+#include "core/base/blob.h"
+#include "core/hlo/shape.h"
+
+// New blobs of the request: it gives them up when it ends, so who keeps one
+// takes a reference. Each is held against the staging budget as long as it
+// lives. NULL with an error: STAGING_FULL, OUT_OF_MEMORY.
+struct pod_blob *api_payload_new(struct api_request *req, size_t size,
+                                 struct pod_err *err);
+// The bytes from `offset` on of a blob, without a copy.
+struct pod_blob *api_payload_slice(struct api_request *req,
+                                   struct pod_blob *whole, size_t offset,
+                                   struct pod_err *err);
+
+// The array of a .npy file, dense, row-major and little-endian.
+struct pod_blob *api_payload_npy(struct api_request *req,
+                                 const struct api_npy *npy,
+                                 struct pod_blob *file, struct pod_err *err);
+// JSON values of an array.
+struct pod_blob *api_payload_values(struct api_request *req,
+                                    const json_t *values, const char *pointer,
+                                    const struct pod_shape *shape,
+                                    struct pod_err *err);
+
+// Checks the request's body against its Content-Digest, if it has one.
+enum pod_code api_payload_verify(struct api_request *req, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events, and what counts them, as JSON.
+#include <stdio.h>
+
+#include "api/build.h"
+#include "api/ids.h"
+#include "api/view_json.h"
+
+const char *const api_event_fields[] = {
+    "id",        "kind",    "state",     "done",     "revision",
+    "graph",     "buffer",  "program",   "load",     "target",
+    "inputs",    "outputs", "launches",  "loads",    "hosts",
+    "waits_for", "name",    "labels",    "priority", "waits_for_count",
+    "created",   "links",   "ready",     "running",  "pending_reason",
+    "finished",  "error",   "durations", "deadline", "result",
+    "cancel",    "bytes",   NULL,
+};
+
+static const char *event_cancel_name(enum pod_cancel_outcome outcome)
+{
+    switch (outcome) {
+    case POD_CANCEL_NONE:
+        break;
+    case POD_CANCEL_PENDING:
+        return "PENDING";
+    case POD_CANCEL_INTERRUPTED:
+        return "INTERRUPTED";
+    case POD_CANCEL_COMPLETED_ANYWAY:
+        return "COMPLETED_ANYWAY";
+    case POD_CANCEL_NOT_INTERRUPTIBLE:
+        return "NOT_INTERRUPTIBLE";
+    case POD_CANCEL_UNKNOWN:
+        return "UNKNOWN";
+    }
+    return "NONE";
+}
+
+static bool event_is_done(const struct pod_event_view *view)
+{
+    return view->state > POD_SCHED_RUNNING;
+}
+
+static void event_set_place(struct api_build *build, uint32_t host,
+                            uint32_t core)
+{
+    if (host != POD_NO_ID)
+        api_set_number(build, "host", host);
+    if (core != POD_NO_ID)
+        api_set_number(build, "core", core);
+}
+
+static json_t *event_target(const struct pod_event_view *view)
+{
+    if (view->host == POD_NO_ID && view->core == POD_NO_ID)
+        return json_null();
+    struct api_build target = api_build_object();
+    event_set_place(&target, view->host, view->core);
+    return api_build_take(&target);
+}
+
+static json_t *event_labels(const struct pod_event_view *view)
+{
+    struct api_build labels = api_build_object();
+    for (size_t i = 0; i < view->label_count; i++)
+        api_set_text(&labels, view->labels[i].key, view->labels[i].value);
+    return api_build_take(&labels);
+}
+
+static json_t *event_links(const struct pod_event_view *view)
+{
+    char id[API_ID_BYTES];
+    char path[API_ID_BYTES + 32];
+    struct api_build links = api_build_object();
+    api_id_print(POD_REF_OP, view->number, id);
+    (void)snprintf(path, sizeof(path), "/v1/events/%s", id);
+    api_set_word(&links, "self", path);
+    (void)snprintf(path, sizeof(path), "/ui/events/%s", id);
+    api_set_word(&links, "ui", path);
+    if (view->has_data) {
+        (void)snprintf(path, sizeof(path), "/v1/events/%s/data", id);
+        api_set_word(&links, "data", path);
+    }
+    return api_build_take(&links);
+}
+
+static json_t *event_launches(const struct pod_event_view *view)
+{
+    struct api_build list = api_build_array();
+    for (size_t i = 0; i < view->launch_count; i++) {
+        const struct pod_event_launch *launch = &view->launches[i];
+        struct api_build item = api_build_object();
+        api_set_id(&item, "load", POD_REF_LOAD, launch->load);
+        api_set_number(&item, "core", launch->core);
+        api_set_ids(&item, "outputs", POD_REF_BUFFER, launch->outputs,
+                    launch->output_count);
+        api_append(&list, api_build_take(&item));
+    }
+    return api_build_take(&list);
+}
+
+static json_t *event_hosts(const struct pod_event_view *view)
+{
+    struct api_build list = api_build_array();
+    for (size_t i = 0; i < view->host_count; i++) {
+        const struct pod_event_host *host = &view->hosts[i];
+        struct api_build item = api_build_object();
+        api_set_number(&item, "host", host->host);
+        api_set_word(&item, "state", pod_sched_state_name(host->state));
+        if (host->code != POD_OK) {
+            api_set_word(&item, "code", pod_code_name(host->code));
+            api_set_text(&item, "detail", host->detail);
+        }
+        api_append(&list, api_build_take(&item));
+    }
+    return api_build_take(&list);
+}
+
+// The handles that an operation made or works on.
+static void event_set_handles(struct api_build *build,
+                              const struct pod_event_view *view)
+{
+    if (view->graph != 0)
+        api_set_id(build, "graph", POD_REF_GRAPH, view->graph);
+    if (view->buffer != 0)
+        api_set_id(build, "buffer", POD_REF_BUFFER, view->buffer);
+    if (view->program != 0)
+        api_set_id(build, "program", POD_REF_PROGRAM, view->program);
+    if (view->load != 0)
+        api_set_id(build, "load", POD_REF_LOAD, view->load);
+    if (view->input_count > 0)
+        api_set_ids(build, "inputs", POD_REF_BUFFER, view->inputs,
+                    view->input_count);
+    if (view->kind == POD_KIND_EXECUTE && view->launch_count == 0)
+        api_set_ids(build, "outputs", POD_REF_BUFFER, view->outputs,
+                    view->output_count);
+    if (view->launch_count > 0)
+        api_set(build, "launches", event_launches(view));
+    if (view->load_count > 0)
+        api_set_ids(build, "loads", POD_REF_LOAD, view->loads,
+                    view->load_count);
+    if (view->host_count > 0)
+        api_set(build, "hosts", event_hosts(view));
+}
+
+static void event_set_waiting(struct api_build *build,
+                              const struct pod_event_view *view)
+{
+    api_set_ids(build, "waits_for", POD_REF_OP, view->waits_for,
+                view->waits_for_shown);
+    api_set_number(build, "waits_for_count", view->waits_for_count);
+    if (view->pending != POD_PENDING_NONE)
+        api_set_word(build, "pending_reason", pod_pending_name(view->pending));
+}
+
+// ---------------------------------------------------------------- the ends
+
+static void event_set_error(struct api_build *build,
+                            const struct pod_event_error *error)
+{
+    api_set_word(build, "code", pod_code_name(error->code));
+    api_set_text(build, "reason", error->reason);
+    api_set_text(build, "detail", error->detail);
+    if (error->from_worker)
+        api_set_word(build, "source", "worker");
+    if (error->line == 0 && error->column == 0)
+        return;
+    struct api_build place = api_build_object();
+    api_set_u64(&place, "line", (uint64_t)error->line);
+    api_set_u64(&place, "column", (uint64_t)error->column);
+    api_set(build, "metadata", api_build_take(&place));
+}
+
+static json_t *event_root(const struct pod_event_view *view)
+{
+    struct api_build root = api_build_object();
+    api_set_id(&root, "operation", POD_REF_OP, view->root);
+    api_set_word(&root, "kind", pod_kind_name(view->root_kind));
+    event_set_place(&root, view->root_host, view->root_core);
+    event_set_error(&root, &view->root_error);
+    api_set_time(&root, "at", view->root_at_wall_ns);
+    return api_build_take(&root);
+}
+
+static json_t *event_causes(const struct pod_event_view *view)
+{
+    struct api_build list = api_build_array();
+    for (size_t i = 0; i < view->cause_count; i++) {
+        const struct pod_event_cause *cause = &view->causes[i];
+        struct api_build item = api_build_object();
+        api_set_id(&item, "operation", POD_REF_OP, cause->number);
+        api_set_word(&item, "kind", pod_kind_name(cause->kind));
+        api_set_word(&item, "state", pod_sched_state_name(cause->state));
+        api_set_word(&item, "code", pod_code_name(cause->code));
+        api_append(&list, api_build_take(&item));
+    }
+    return api_build_take(&list);
+}
+
+static json_t *event_error(const struct pod_event_view *view)
+{
+    struct api_build error = api_build_object();
+    event_set_error(&error, &view->error);
+    if (view->root != 0)
+        api_set(&error, "root_cause", event_root(view));
+    api_set(&error, "causes", event_causes(view));
+    api_set_u64(&error, "causes_omitted", view->causes_omitted);
+    return api_build_take(&error);
+}
+
+static json_t *event_result(const struct pod_event_view *view)
+{
+    struct api_build result = api_build_object();
+    if (view->bytes > 0)
+        api_set_u64(&result, "bytes", view->bytes);
+    if (view->kind == POD_KIND_EXECUTE && view->launch_count == 0)
+        api_set_ids(&result, "outputs", POD_REF_BUFFER, view->outputs,
+                    view->output_count);
+    return api_build_take(&result);
+}
+
+static json_t *event_durations(const struct pod_event_view *view)
+{
+    // A state that was skipped over took no time.
+    int64_t running =
+        view->running_ns >= 0 ? view->running_ns : view->finished_ns;
+    int64_t ready = view->ready_ns >= 0 ? view->ready_ns : running;
+    struct api_build durations = api_build_object();
+    api_set_duration(&durations, "waiting", ready);
+    api_set_duration(&durations, "ready", running - ready);
+    api_set_duration(&durations, "running", view->finished_ns - running);
+    return api_build_take(&durations);
+}
+
+static void event_set_end(struct api_build *build,
+                          const struct pod_event_view *view)
+{
+    api_set_time(build, "finished", view->created_wall_ns + view->finished_ns);
+    api_set(build, "durations", event_durations(view));
+    if (view->has_error)
+        api_set(build, "error", event_error(view));
+    else
+        api_set(build, "result", event_result(view));
+}
+
+static json_t *event_cancel(const struct pod_event_view *view)
+{
+    struct api_build cancel = api_build_object();
+    api_set_word(&cancel, "outcome", event_cancel_name(view->cancel));
+    api_set_text(&cancel, "reason", view->cancel_reason);
+    return api_build_take(&cancel);
+}
+
+static void event_set_times(struct api_build *build,
+                            const struct pod_event_view *view)
+{
+    api_set_time(build, "created", view->created_wall_ns);
+    if (view->ready_ns >= 0)
+        api_set_time(build, "ready", view->created_wall_ns + view->ready_ns);
+    if (view->running_ns >= 0)
+        api_set_time(build, "running",
+                     view->created_wall_ns + view->running_ns);
+    if (view->deadline_ns != POD_NEVER)
+        api_set_time(build, "deadline",
+                     view->created_wall_ns + view->deadline_ns);
+}
+
+json_t *api_event_json(const struct pod_event_view *view)
+{
+    struct api_build event = api_build_object();
+    api_set_id(&event, "id", POD_REF_OP, view->number);
+    api_set_word(&event, "kind", pod_kind_name(view->kind));
+    api_set_word(&event, "state", pod_sched_state_name(view->state));
+    api_set_bool(&event, "done", event_is_done(view));
+    api_set_u64(&event, "revision", view->revision);
+    event_set_handles(&event, view);
+    api_set(&event, "target", event_target(view));
+    if (!event_is_done(view))
+        event_set_waiting(&event, view);
+    event_set_times(&event, view);
+    if (view->bytes > 0)
+        api_set_u64(&event, "bytes", view->bytes);
+    if (view->priority != 0)
+        api_set_number(&event, "priority", view->priority);
+    if (event_is_done(view))
+        event_set_end(&event, view);
+    if (view->cancel != POD_CANCEL_NONE || view->cancel_reason != NULL)
+        api_set(&event, "cancel", event_cancel(view));
+    if (view->name != NULL)
+        api_set_text(&event, "name", view->name);
+    api_set(&event, "labels", event_labels(view));
+    api_set(&event, "links", event_links(view));
+    return api_build_take(&event);
+}
+
+// ------------------------------------------------------------------ summary
+
+static json_t *summary_counts(const uint64_t *counts, size_t count,
+                              const char *(*name)(size_t index))
+{
+    struct api_build object = api_build_object();
+    for (size_t i = 0; i < count; i++)
+        api_set_u64(&object, name(i), counts[i]);
+    return api_build_take(&object);
+}
+
+static const char *summary_state_name(size_t index)
+{
+    return pod_sched_state_name((enum pod_sched_state)index);
+}
+
+static const char *summary_kind_name(size_t index)
+{
+    return pod_kind_name((enum pod_kind)index);
+}
+
+json_t *api_summary_json(const struct pod_summary *summary)
+{
+    struct api_build object = api_build_object();
+    api_set(&object, "by_state",
+            summary_counts(summary->by_state, POD_SCHED_LOST + 1,
+                           summary_state_name));
+    api_set(
+        &object, "by_kind",
+        summary_counts(summary->by_kind, POD_KIND_COUNT, summary_kind_name));
+    struct api_build hosts = api_build_object();
+    for (size_t i = 0; i < summary->host_count; i++) {
+        char key[24];
+        (void)snprintf(key, sizeof(key), "%zu", i);
+        api_set_u64(&hosts, key, summary->by_host[i]);
+    }
+    api_set(&object, "by_host", api_build_take(&hosts));
+    api_set_u64(&object, "revision", summary->revision);
+    return api_build_take(&object);
+}
