@@ -20,7 +20,10 @@
 
 enum {
     // Memory of a connection at libmicrohttpd: request line, headers and one
-    // piece of a body, and later the headers of the answer.
+    // piece of a body, and later the headers of the answer. Measured with 4, 8,
+    // 16 and 32 KiB: 4.3, 8, 16 and 32 KB stay resident for a connection that
+    // was answered once, and 200 MB of upload take 45, 35, 31 and 29 hundredths
+    // of a second of the thread. 8 KiB would refuse a browser's cookies.
     SERVER_POOL_BYTES = 16 * 1024,
     SERVER_SPARE_FDS = 64, // for workers, the journal and the log
 };
