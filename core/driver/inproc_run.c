@@ -424,7 +424,8 @@ static enum pod_code run_unload(struct inproc *driver, struct inproc_part *part,
 static void run_tell_started_locked(struct inproc *driver,
                                     struct inproc_task *task)
 {
-    if (task->started)
+    // Not when the host has gone: the completion may be on its way.
+    if (task->started || driver->state != INPROC_OPEN)
         return;
     task->started = true;
     if (task->call.started == NULL)
@@ -600,9 +601,6 @@ static void run_end_locked(struct inproc *driver, struct inproc_part *part,
     struct inproc_lane *lane = &driver->lanes[part->lane];
     struct pod_err *err = &outcome->result.err;
 
-    driver->running--;
-    if (driver->running == 0 && driver->state != INPROC_OPEN)
-        pod_inproc_wake_control(driver);
     if (outcome->again && driver->state == INPROC_OPEN) {
         part->item.order = ++driver->next_seq;
         pod_queue_push(&lane->singles, &part->item);
@@ -642,4 +640,8 @@ void pod_inproc_run_locked(struct inproc *driver, struct inproc_part *part)
     pod_mutex_unlock(&driver->lock);
     pod_inproc_trash_empty(driver, &outcome.trash);
     pod_mutex_lock(&driver->lock);
+    // Only now: a host that comes back after a loss must be empty.
+    driver->running--;
+    if (driver->running == 0 && driver->state != INPROC_OPEN)
+        pod_inproc_wake_control(driver);
 }
