@@ -34,13 +34,13 @@ struct pod_handle *pod_op_handle(const struct pod_op *op);
 // ------------------------------------------------------------ op_new.c
 
 // A record for a request, with room for all it will need; not in the table.
-// `outputs` are the records of its automatic outputs by launch, or NULL.
-enum pod_code pod_op_new(struct pod *pod, const struct pod_request *request,
-                         struct pod_op **out_op, struct pod_err *err)
-    __attribute__((warn_unused_result));
+// `auto_counts`: EXECUTE: outputs that it allocates itself, by launch. NULL: no
+// memory.
+struct pod_op *pod_op_new(struct pod *pod, const struct pod_request *request,
+                          const size_t *auto_counts);
 // A record of an ALLOCATE for an automatic output.
-struct pod_op *pod_op_new_output(void);
-// Any record, whatever it has; without the lock. NULL is allowed.
+struct pod_op *pod_op_new_output(struct pod *pod);
+// Any record, whatever it has. NULL is allowed.
 void pod_op_free(struct pod *pod, struct pod_op *op);
 // What only matters until it is settled. Without the lock or with it.
 void pod_op_free_work(struct pod_op *op);
@@ -59,6 +59,12 @@ void pod_hazard_begin_locked(struct pod_hazard *hazard, struct pod *pod,
 // An edge; met or unneeded ones are left out. All return false: no memory.
 bool pod_hazard_after_locked(struct pod_hazard *hazard, struct pod_op *dep,
                              bool carries);
+// The making of a handle that is used.
+bool pod_hazard_handle_locked(struct pod_hazard *hazard,
+                              struct pod_handle *handle);
+// The executions of a load, before it is unloaded.
+bool pod_hazard_users_locked(struct pod_hazard *hazard,
+                             struct pod_loaded *load);
 bool pod_hazard_read_locked(struct pod_hazard *hazard,
                             struct pod_buffer *buffer);
 bool pod_hazard_write_locked(struct pod_hazard *hazard,
@@ -69,6 +75,10 @@ bool pod_hazard_free_locked(struct pod_hazard *hazard,
 void pod_hazard_undo_locked(struct pod_op *op);
 // Makes it final: what was put aside is let go.
 void pod_hazard_commit_locked(struct pod *pod, struct pod_op *op);
+// Pins what a submitted operation points at, or lets it go.
+void pod_hazard_hold_locked(struct pod *pod, struct pod_op *op, bool hold);
+// A buffer is gone: its last writer need not be kept for it.
+void pod_hazard_forget_locked(struct pod *pod, struct pod_buffer *buffer);
 // The operation is settled: nobody waits for its uses any more.
 void pod_hazard_settle_locked(struct pod_op *op);
 
@@ -78,6 +88,12 @@ void pod_hazard_settle_locked(struct pod_op *op);
 bool pod_memory_fits(const struct pod_core *core, uint64_t bytes);
 // Orders an allocation that does not fit behind the frees of its core.
 bool pod_memory_wait_locked(struct pod_hazard *hazard, struct pod_core *core);
+// Such an allocation was admitted: later ones wait for it, not for the frees.
+void pod_memory_squeezed_locked(struct pod_core *core, struct pod_op *op);
+void pod_memory_reserve_locked(struct pod *pod, struct pod_buffer *buffer);
+// The host has a buffer, or has it no more: the core's use is counted.
+void pod_memory_exists_locked(struct pod *pod, struct pod_buffer *buffer,
+                              bool exists);
 // A FREE was accepted on a core.
 void pod_memory_freeing_locked(struct pod_core *core, struct pod_op *op);
 // A buffer's bytes are not spoken for any more (freed, failed, lost).
@@ -95,11 +111,18 @@ void pod_advance_locked(struct pod *pod, struct pod_after *after);
 void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
                              const struct pod_sched_effect *effect,
                              struct pod_after *after);
+// The time of a step: never less than that of the one before.
+int64_t pod_now_locked(struct pod *pod);
+void pod_core_running(struct pod_core *core, uint64_t number, bool runs);
 // A launched operation that needs no driver (any more): it ends when the
 // present step is over, well, or FAILED if a failure is set.
 void pod_done_local_locked(struct pod *pod, struct pod_op *op);
+// A load does not stand on its program any more.
+void pod_load_leave_locked(struct pod *pod, struct pod_loaded *load);
 void pod_run_local_locked(struct pod *pod, struct pod_after *after);
 
+// The operation is settled: lets everything go that it held. Once.
+void pod_settle_locked(struct pod *pod, struct pod_op *op);
 void pod_pin(struct pod_op *op);
 void pod_unpin_locked(struct pod *pod, struct pod_op *op);
 
@@ -109,6 +132,9 @@ void pod_launch_locked(struct pod *pod, struct pod_op *op,
                        struct pod_after *after);
 void pod_interrupt_locked(struct pod *pod, struct pod_op *op,
                           struct pod_after *after);
+// A launched operation cannot be sent: it ends FAILED after this step.
+void pod_launch_fail_locked(struct pod *pod, struct pod_op *op,
+                            enum pod_reason reason, const char *text);
 // Puts a call in its host's outbox. Everything but links and state is set.
 void pod_call_queue_locked(struct pod_call *call, struct pod_after *after);
 // Sets the common members of a call.
@@ -148,6 +174,9 @@ void pod_complete_locked(struct pod *pod, struct pod_op *op,
 // Keeps a bad answer as the operation's, unless a better one came before.
 void pod_keep_failure_locked(struct pod *pod, struct pod_op *op,
                              struct pod_answer *answer);
+// An ALLOCATE's first contents are written, or could not be.
+void pod_allocate_filled_locked(struct pod *pod, struct pod_op *op,
+                                struct pod_after *after);
 // The rest of an operation's work for each kind of answer.
 void pod_answer_locked(struct pod *pod, struct pod_call *call,
                        struct pod_answer *answer, struct pod_after *after);
@@ -161,14 +190,15 @@ struct pod_transfer_slot {
     uint64_t offset; // in the transfer
     size_t count;
     struct pod_blob *blob;
-    bool arrived; // read and not handed on yet
+    bool busy;    // has a piece that is not at its end yet
+    bool arrived; // read, and waits for its turn to be handed on
 };
 
 // Bytes that move in pieces: from a blob, a pattern or a buffer, to a buffer, a
 // stream or the record. Counted: the operation has it, and the stream while it
-// may call back. `refs` and all the rest are guarded by the engine's lock.
+// may call back. All but `refs` is guarded by the engine's lock.
 struct pod_transfer {
-    long refs;
+    atomic_long refs;
     struct pod *pod;
     struct pod_op *op;     // NULL: the operation is gone
     struct pod_blob *blob; // what is written; NULL: it is read
@@ -189,12 +219,15 @@ struct pod_transfer {
     bool pushing;    // a thread is at it without the lock
     bool finish;     // the stream is to be finished
     struct pod_err finish_err;
+    bool queued; // in some thread's list of what to do after the lock
     struct pod_list after_link;
     struct pod_transfer_slot slots[POD_TRANSFER_SLOTS];
 };
 
 struct pod_transfer *pod_transfer_new(struct pod *pod, struct pod_op *op);
 void pod_transfer_unref(struct pod_transfer *transfer); // NULL is allowed
+// Its stream may call back from now on.
+void pod_transfer_listen_locked(struct pod_transfer *transfer);
 // Begins: what is set are ends, total.
 void pod_transfer_start_locked(struct pod_transfer *transfer,
                                struct pod_after *after);
@@ -204,25 +237,35 @@ void pod_transfer_answer_locked(struct pod_transfer *transfer,
                                 struct pod_after *after);
 void pod_transfer_cancel_locked(struct pod_transfer *transfer,
                                 struct pod_after *after);
+// Cancels an open operation, whoever asks for it.
+void pod_cancel_locked(struct pod *pod, struct pod_op *op,
+                       enum pod_cancel_cascade cascade, enum pod_reason reason,
+                       const char *text, struct pod_after *after);
 // The operation has ended: its stream is told why.
 void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after);
-// Without the lock: pushes, finishes.
+// Without the lock: pushes, finishes. Gives up the list's reference.
 void pod_transfer_after(struct pod_transfer *transfer);
 
 // ------------------------------------------------- compile.c, gang.c, ...
 
-// The record of equal content, or a new one; false: no memory.
+// A record of its own for a program, by which it is compiled unless one of
+// equal content exists by then. NULL: no memory.
+struct pod_compiled *pod_compiled_new(struct pod *pod, struct pod_blob *blob,
+                                      const struct pod_program *program);
+void pod_compiled_free(struct pod_compiled *compiled); // NULL is allowed
 void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after);
 void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
                                struct pod_answer *answer,
                                struct pod_after *after);
+// A COMPILE is to stop: true if it is over with no more answers to come.
+bool pod_compile_interrupt_locked(struct pod *pod, struct pod_op *op,
+                                  struct pod_after *after);
 void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
                             struct pod_after *after);
 void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
                                     struct pod_after *after);
 void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled);
-void pod_compiled_free(struct pod_compiled *compiled);
 
 void pod_execute_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after);
@@ -233,8 +276,22 @@ void pod_execute_answer_locked(struct pod *pod, struct pod_call *call,
 enum pod_code pod_execute_check_locked(const struct pod_replica *replica,
                                        struct pod_err *err);
 
+// The leaf of a result, depth first from 0.
+const struct pod_shape *pod_shape_leaf(const struct pod_shape *shape,
+                                       size_t index);
 // An automatic output: its shape is known now. True: go on as usual.
-bool pod_output_launch_locked(struct pod *pod, struct pod_op *op,
+bool pod_output_launch_locked(struct pod *pod, struct pod_op *op);
+// An operation has settled: perhaps it was the last leaf of a tuple.
+void pod_output_leaf_done_locked(struct pod *pod, struct pod_op *op,
+                                 struct pod_after *after);
+// All leaves of an automatic tuple have ended.
+void pod_output_tuple_locked(struct pod *pod, struct pod_op *op,
+                             struct pod_after *after);
+// `writer` is the last one of a leaf.
+void pod_output_written_locked(struct pod *pod, struct pod_buffer *leaf,
+                               struct pod_op *writer);
+// Outside of a step: makes the leaves of an automatic tuple.
+void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
                               struct pod_after *after);
 
 void pod_reset_launch_locked(struct pod *pod, struct pod_op *op,
@@ -245,6 +302,21 @@ void pod_reset_answer_locked(struct pod *pod, struct pod_call *call,
 // A RESET was accepted: everything before it ends.
 void pod_reset_all_locked(struct pod *pod, struct pod_op *reset,
                           struct pod_after *after);
+
+// Ends every open operation (but one, the root cause then) CANCELLED.
+void pod_end_all_locked(struct pod *pod, const struct pod_op *but,
+                        enum pod_reason reason, const char *text,
+                        struct pod_after *after);
+// A handle is freed by operation `number`, and that is done.
+void pod_handle_gone_locked(struct pod *pod, struct pod_handle *handle,
+                            uint64_t number);
+// Nothing that was compiled is to be found any more.
+void pod_compiled_forget_all_locked(struct pod *pod);
+// Every waiter is woken: the pod drains.
+void pod_wake_all_locked(struct pod *pod, struct pod_after *after);
+// What is due by time. The timer's thread calls it; with simulated time,
+// whoever moves that.
+void pod_tick(struct pod *pod);
 
 // The observer of a host's driver.
 struct pod_driver_observer pod_loss_observer(struct pod_host *host);

@@ -37,13 +37,13 @@ struct pod_failure *pod_failure_new(const struct pod *pod,
 
 struct pod_failure *pod_failure_ref(struct pod_failure *failure)
 {
-    failure->refs++;
+    atomic_fetch_add(&failure->refs, 1);
     return failure;
 }
 
 void pod_failure_unref(struct pod_failure *failure)
 {
-    if (failure != NULL && --failure->refs == 0)
+    if (failure != NULL && atomic_fetch_sub(&failure->refs, 1) == 1)
         pod_free(failure);
 }
 

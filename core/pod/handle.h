@@ -16,6 +16,7 @@ struct pod_handle {
     // for that operation may expire first.
     uint64_t freed_by;
     bool free_done;           // the freeing operation has settled
+    bool failed;              // its making ended badly
     bool exists;              // the host has it
     bool lost;                // its host went away with it
     struct pod_failure *loss; // why; NULL unless lost
@@ -59,10 +60,12 @@ struct pod_compiled {
     // By host id.
     struct pod_compiled_host *hosts;
     size_t host_count;
-    uint32_t open_hosts;    // of the first compile, not answered yet
-    bool done;              // the first compile has ended on all hosts
-    bool failed;            // badly
-    struct pod_op *leader;  // COMPILE that makes the calls, until done
+    uint32_t open_hosts; // calls of the leader that are not answered yet
+    bool done;           // the first compile has ended on all hosts
+    bool failed;         // badly
+    enum pod_sched_state failed_as;
+    struct pod_failure *failure; // the first one, of a host
+    struct pod_op *leader;       // COMPILE or FREE that its calls work for
     struct pod_list joined; // pod_op.joined: other COMPILEs that wait for done
 };
 
@@ -75,6 +78,9 @@ enum pod_compiled_state {
 
 struct pod_compiled_host {
     enum pod_compiled_state state;
+    struct pod_call call;
+    enum pod_sched_state failed_as; // FAILED, CANCELLED or LOST
+    struct pod_failure *failure;    // of FAILED; NULL also if no memory
     uint32_t incarnation;
     struct pod_list joined; // pod_op.joined: LOADs that wait for it
 };
@@ -86,7 +92,8 @@ struct pod_program {
     uint32_t replicas;
     uint64_t bytes; // of the program as given
     char digest[72];
-    struct pod_list loads; // pod_loaded.program_link: live ones
+    struct pod_list loads;   // pod_loaded.program_link: live ones
+    struct pod_list closing; // the same: freed ones that are not unloaded yet
     size_t load_count;
     bool has_shape;
     struct pod_program_shape shape; // a copy of the compiled one's
@@ -100,7 +107,8 @@ struct pod_loaded {
     uint64_t program_number;
     uint32_t core;
     uint32_t host;
-    struct pod_list users; // pod_load_use.link: unsettled executions
+    struct pod_op *freeing; // the UNLOAD, until it is settled
+    struct pod_list users;  // pod_load_use.link: unsettled executions
 };
 
 // An unsettled execution uses a load.

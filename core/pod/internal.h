@@ -54,6 +54,7 @@ struct pod_host {
     bool stopping;
     pthread_t thread;
     bool has_thread;
+    bool opened; // the driver; of whoever starts and stops the pod
 };
 
 struct pod_core {
@@ -89,8 +90,8 @@ struct pod_chip {
 // cores of a host get their pod ids when it and every host before it has
 // answered once (host->answered, set here), so they number in order of hosts;
 // those of a host that failed before it answered come after all that are placed
-// then. Sets host->features, accepts, placed; adds lanes. WORKER_ERROR: the host
-// came back as another machine, or claims the place of another host of its
+// then. Sets host->features, accepts, placed; adds lanes. WORKER_ERROR: the
+// host came back as another machine, or claims the place of another host of its
 // slice; it must not be used. OUT_OF_MEMORY.
 enum pod_code pod_topology_ready_locked(struct pod *pod, struct pod_host *host,
                                         struct pod_host_info *owned_info,
@@ -119,6 +120,7 @@ struct pod_edge {
 // Scratch of submissions, kept from one to the next.
 struct pod_edges {
     struct pod_edge *items;
+    struct pod_sched_dep *deps; // of one operation, for the scheduler
     size_t count;
     size_t capacity;
 };
@@ -144,9 +146,11 @@ struct pod {
     uint64_t open_count;     // not ended
     struct pod_list history; // pod_op.link: may expire, oldest first
     uint64_t history_count;
-    struct pod_list data;     // pod_op.data_link: kept bytes, oldest first
-    struct pod_list compiled; // pod_compiled.link
-    struct pod_op *reset;     // the open RESET, before which nothing starts
+    struct pod_list data;         // pod_op.data_link: kept bytes, oldest first
+    struct pod_list compiled;     // pod_compiled.link: to be found by content
+    struct pod_list compiled_old; // the same: not to be found any more
+    struct pod_list programs;     // pod_handle.host_link of programs, not freed
+    struct pod_op *reset;         // the open RESET, before which nothing starts
 
     // Counters of the operations in the table.
     uint64_t by_state[POD_SCHED_LOST + 1];
@@ -160,6 +164,8 @@ struct pod {
 
     pthread_t timer;
     bool has_timer;
+    int64_t now_ns;             // the latest time a step was made
+    int64_t timer_ns;           // when it will look next
     struct pod_cond timer_cond; // something may be due earlier than thought
     struct pod_cond idle_cond;  // open_count, host->answered may have changed
 

@@ -8,6 +8,8 @@
 #ifndef POD_POD_OP_H
 #define POD_POD_OP_H
 
+#include <stdatomic.h>
+
 #include "core/pod/pod.h"
 
 struct pod_buffer;
@@ -21,9 +23,9 @@ struct pod_transfer;
 // ----------------------------------------------------------------- failures
 
 // Why something ended badly: the root cause, shared by all that it brought
-// down. Immutable once made; counted under the engine's lock.
+// down. Immutable once shared.
 struct pod_failure {
-    long refs;
+    atomic_long refs;
     uint64_t root; // number of the operation that failed by itself
     enum pod_kind kind;
     uint32_t host; // POD_NO_ID: none
@@ -91,7 +93,8 @@ struct pod_call {
     bool started;
     uint32_t index; // meaning is the kind's: slot of a transfer, launch group
     struct pod *pod;
-    struct pod_op *op;
+    struct pod_op *op;             // NULL: of `compiled`
+    struct pod_compiled *compiled; // COMPILE, FREE_PROGRAM: whose it is
     struct pod_host *host;
     uint64_t number; // for the driver: the operation's or an internal one
     uint32_t worker_core;
@@ -222,6 +225,8 @@ struct pod_op {
     // ---- the work
     struct pod_transfer *transfer; // NULL: moves no bytes
     enum pod_op_stage stage;
+    // What the answers so far say it comes to; SUCCEEDED until a bad one.
+    enum pod_sched_state outcome;
     struct pod_call call;   // the call of its own number
     struct pod_call *calls; // one a host: COMPILE, RESET, EXECUTE, FREE
     size_t call_count;
@@ -232,8 +237,9 @@ struct pod_op {
     uint32_t *replica_cores;
     struct pod_list memory_link; // FREE: in its core's frees
     struct pod_list joined; // in the list of what it waits for while launched
+    struct pod_list doomed; // while many are ended at once
     struct pod_list local;  // in pod->local: done without a driver
-    struct pod_compiled *compiled; // COMPILE, FREE of a program: held
+    struct pod_compiled *compiled; // COMPILE: of its own, until launched
     // COMPILE and RESET: the outcome by host; NULL else.
     struct pod_outcome *outcomes;
     size_t outcome_count;
@@ -264,7 +270,8 @@ struct pod_op {
     struct pod_list data_link; // in pod->data, by time
     struct pod_shape *shape;   // of the buffer that was read; NULL: raw
 
-    void *block; // memory of name, labels, and of arrays by kind
+    void *arrays; // EXECUTE: memory of the replicas' lists
+    void *block;  // memory of name, labels, and of arrays by kind
 };
 
 // The outcome of a compile or a reset on one host.

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs: compiled once for equal content on every host that is up, loaded
+// on cores, freed when the last handle is.
+//
+// The calls belong to the compiled record, not to an operation, because several
+// operations may wait for one compile: a leading COMPILE, other COMPILEs of the
+// same content (compiled->joined), and LOADs on a host that came back and has
+// to compile again (host->joined).
+#include "core/pod/engine.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+
+struct pod_compiled *pod_compiled_new(struct pod *pod, struct pod_blob *blob,
+                                      const struct pod_program *program)
+{
+    struct pod_compiled *compiled = pod_calloc(1, sizeof(*compiled));
+
+    if (compiled == NULL)
+        return NULL;
+    compiled->hosts = pod_calloc(pod->host_count, sizeof(*compiled->hosts));
+    if (compiled->hosts == NULL) {
+        pod_free(compiled);
+        return NULL;
+    }
+    compiled->host_count = pod->host_count;
+    for (size_t i = 0; i < pod->host_count; i++) {
+        pod_list_init(&compiled->hosts[i].joined);
+        pod_list_init(&compiled->hosts[i].call.link);
+        pod_list_init(&compiled->hosts[i].call.cancel_link);
+    }
+    pod_list_init(&compiled->link);
+    pod_list_init(&compiled->joined);
+    memcpy(compiled->digest, program->digest, sizeof(compiled->digest));
+    compiled->format = program->format;
+    compiled->replicas = program->replicas;
+    compiled->blob = pod_blob_ref(blob);
+    return compiled;
+}
+
+void pod_compiled_free(struct pod_compiled *compiled)
+{
+    if (compiled == NULL)
+        return;
+    pod_list_remove(&compiled->link);
+    for (size_t i = 0; i < compiled->host_count; i++)
+        pod_failure_unref(compiled->hosts[i].failure);
+    pod_free(compiled->hosts);
+    pod_blob_unref(compiled->blob);
+    if (compiled->has_shape)
+        pod_program_shape_fini(&compiled->shape);
+    pod_free(compiled);
+}
+
+// No further program shall share it.
+static void compile_hide(struct pod *pod, struct pod_compiled *compiled)
+{
+    pod_list_remove(&compiled->link);
+    pod_list_push_back(&pod->compiled_old, &compiled->link);
+}
+
+void pod_compiled_forget_all_locked(struct pod *pod)
+{
+    for (struct pod_list *at = pod->compiled.next; at != &pod->compiled;
+         at = at->next) {
+        struct pod_compiled *compiled =
+            POD_CONTAINER(at, struct pod_compiled, link);
+        for (size_t i = 0; i < compiled->host_count; i++)
+            compiled->hosts[i].state = POD_COMPILED_NONE;
+    }
+    pod_list_splice(&pod->compiled_old, &pod->compiled);
+}
+
+static bool compile_open(const struct pod_compiled *compiled)
+{
+    bool open = false;
+
+    for (size_t i = 0; i < compiled->host_count; i++)
+        open = open || compiled->hosts[i].call.state != POD_CALL_IDLE;
+    return open;
+}
+
+// A record is gone when nobody holds it and no call works for it.
+static void compile_release(struct pod_compiled *compiled)
+{
+    if (compiled->refs == 0 && !compile_open(compiled))
+        pod_compiled_free(compiled);
+}
+
+void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled)
+{
+    (void)pod;
+    compiled->refs--;
+    compile_release(compiled);
+}
+
+static struct pod_compiled *compile_find(struct pod *pod,
+                                         const struct pod_compiled *like)
+{
+    for (struct pod_list *at = pod->compiled.next; at != &pod->compiled;
+         at = at->next) {
+        struct pod_compiled *compiled =
+            POD_CONTAINER(at, struct pod_compiled, link);
+        if (compiled->format == like->format &&
+            compiled->replicas == like->replicas &&
+            strcmp(compiled->digest, like->digest) == 0)
+            return compiled;
+    }
+    return NULL;
+}
+
+static void compile_call(struct pod_compiled *compiled, struct pod_host *host,
+                         enum pod_call_kind kind, uint64_t number,
+                         struct pod_after *after)
+{
+    struct pod_call *call = &compiled->hosts[host->id].call;
+
+    pod_call_init(call, NULL, host, kind, number);
+    call->compiled = compiled;
+    call->index = host->id;
+    call->handle = compiled->number;
+    pod_call_queue_locked(call, after);
+}
+
+// ------------------------------------------------------------------- compile
+
+static void compile_outcome(struct pod_op *op, uint32_t host,
+                            enum pod_sched_state state,
+                            struct pod_failure *failure)
+{
+    struct pod_outcome *outcome = &op->outcomes[op->outcome_count++];
+
+    outcome->host = host;
+    outcome->state = state;
+    outcome->failure = failure == NULL ? NULL : pod_failure_ref(failure);
+}
+
+static void compile_begin(struct pod *pod, struct pod_op *op,
+                          struct pod_compiled *compiled,
+                          struct pod_after *after)
+{
+    compiled->number = op->number;
+    compiled->leader = op;
+    pod_list_push_back(&pod->compiled, &compiled->link);
+    for (size_t i = 0; i < pod->host_count; i++) {
+        struct pod_host *host = pod->hosts[i];
+        if (!pod_host_up(host))
+            continue;
+        compiled->hosts[i].state = POD_COMPILED_OPEN;
+        compiled->hosts[i].incarnation = host->incarnation;
+        compiled->open_hosts++;
+        compile_call(compiled, host, POD_CALL_COMPILE, op->number, after);
+    }
+}
+
+// The program's own copy of the shape: it outlives the compiled record.
+static void compile_take_shape(struct pod *pod, struct pod_op *op,
+                               const struct pod_compiled *compiled)
+{
+    struct pod_err err;
+
+    if (!compiled->has_shape || op->program->has_shape)
+        return;
+    if (pod_program_shape_copy(&compiled->shape, &op->program->shape, &err) ==
+        POD_OK) {
+        op->program->has_shape = true;
+        return;
+    }
+    op->outcome = POD_SCHED_FAILED;
+    pod_fail_err_locked(pod, op, &err);
+}
+
+static void compile_outcomes(struct pod_op *op,
+                             const struct pod_compiled *compiled)
+{
+    for (uint32_t i = 0; i < compiled->host_count; i++) {
+        const struct pod_compiled_host *host = &compiled->hosts[i];
+        if (host->state == POD_COMPILED_READY)
+            compile_outcome(op, i, POD_SCHED_SUCCEEDED, NULL);
+        else if (host->state == POD_COMPILED_FAILED)
+            compile_outcome(op, i, host->failed_as, host->failure);
+    }
+}
+
+// The first compile has ended everywhere: so do the operations that wait.
+static void compile_finish_op(struct pod *pod, struct pod_op *op,
+                              struct pod_compiled *compiled,
+                              struct pod_after *after)
+{
+    compile_outcomes(op, compiled);
+    if (op->outcome == POD_SCHED_SUCCEEDED && compiled->failed &&
+        !pod_op_ended(op)) {
+        op->outcome = compiled->failed_as;
+        if (op->cancel == POD_CANCEL_NONE)
+            pod_fail_with_locked(pod, op,
+                                 compiled->failure == NULL
+                                     ? NULL
+                                     : pod_failure_ref(compiled->failure));
+    }
+    if (op->outcome == POD_SCHED_SUCCEEDED)
+        compile_take_shape(pod, op, compiled);
+    pod_complete_locked(pod, op, after);
+}
+
+// What some hosts compiled is of no use if others could not.
+static void compile_discard(struct pod *pod, struct pod_compiled *compiled,
+                            struct pod_after *after)
+{
+    compile_hide(pod, compiled);
+    for (size_t i = 0; i < compiled->host_count; i++) {
+        struct pod_compiled_host *host = &compiled->hosts[i];
+        if (host->state != POD_COMPILED_READY || !pod_host_up(pod->hosts[i]) ||
+            host->incarnation != pod->hosts[i]->incarnation ||
+            (pod->hosts[i]->features & POD_DRIVER_FREE_PROGRAM) == 0)
+            continue;
+        host->state = POD_COMPILED_NONE;
+        compile_call(compiled, pod->hosts[i], POD_CALL_FREE_PROGRAM,
+                     pod_call_number_locked(pod), after);
+    }
+}
+
+static void compile_finish(struct pod *pod, struct pod_compiled *compiled,
+                           struct pod_after *after)
+{
+    struct pod_op *leader = compiled->leader;
+    struct pod_list *item;
+
+    compiled->done = true;
+    compiled->leader = NULL;
+    compiled->refs++; // while this goes on
+    if (leader != NULL)
+        compile_finish_op(pod, leader, compiled, after);
+    while ((item = pod_list_pop_front(&compiled->joined)) != NULL)
+        compile_finish_op(pod, POD_CONTAINER(item, struct pod_op, joined),
+                          compiled, after);
+    if (compiled->failed || compiled->refs == 1)
+        compile_discard(pod, compiled, after);
+    pod_compiled_unref_locked(pod, compiled);
+}
+
+void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
+                               struct pod_after *after)
+{
+    struct pod_compiled *own = op->compiled;
+    struct pod_compiled *compiled = compile_find(pod, own);
+
+    op->compiled = NULL;
+    if (compiled == NULL) {
+        compiled = own;
+        compile_begin(pod, op, own, after);
+    } else {
+        pod_compiled_free(own);
+    }
+    compiled->refs++;
+    op->program->compiled = compiled;
+    if (compiled->leader == op && compiled->open_hosts > 0)
+        return;
+    if (compiled->open_hosts > 0) {
+        pod_list_push_back(&compiled->joined, &op->joined);
+        return;
+    }
+    if (compiled->done) {
+        compile_outcomes(op, compiled);
+        compile_take_shape(pod, op, compiled);
+        pod_done_local_locked(pod, op);
+        return;
+    }
+    // No host was up.
+    compiled->leader = NULL;
+    compiled->done = true;
+    compile_hide(pod, compiled);
+    pod_launch_fail_locked(pod, op, POD_REASON_HOST_UNAVAILABLE,
+                           "no host is connected");
+}
+
+bool pod_compile_interrupt_locked(struct pod *pod, struct pod_op *op,
+                                  struct pod_after *after)
+{
+    struct pod_compiled *compiled =
+        op->program == NULL ? NULL : op->program->compiled;
+    bool open = false;
+
+    if (compiled == NULL || compiled->leader != op)
+        return false;
+    if (!pod_list_empty(&compiled->joined)) {
+        compiled->leader = NULL; // others want it
+        return true;
+    }
+    // Nobody else shall join what is being stopped.
+    compile_hide(pod, compiled);
+    for (size_t i = 0; i < compiled->host_count; i++) {
+        struct pod_compiled_host *host = &compiled->hosts[i];
+        if (host->state != POD_COMPILED_OPEN)
+            continue;
+        if (pod_call_cancel_locked(&host->call, after)) {
+            host->state = POD_COMPILED_NONE;
+            compiled->open_hosts--;
+        }
+        open = open || host->state == POD_COMPILED_OPEN;
+    }
+    if (open)
+        return false;
+    compiled->leader = NULL;
+    compiled->done = true;
+    compiled->failed = true;
+    return true;
+}
+
+// -------------------------------------------------------------------- answers
+
+static void compile_keep_answer(struct pod_compiled *compiled,
+                                struct pod_compiled_host *host,
+                                struct pod_answer *answer)
+{
+    if (answer->state == POD_SCHED_SUCCEEDED) {
+        host->state = POD_COMPILED_READY;
+        if (answer->has_shape && !compiled->has_shape) {
+            compiled->shape = answer->shape;
+            compiled->has_shape = true;
+            answer->has_shape = false;
+        }
+        return;
+    }
+    host->state = POD_COMPILED_FAILED;
+    host->failed_as = answer->state;
+    pod_failure_unref(host->failure);
+    host->failure = answer->failure;
+    answer->failure = NULL;
+    if (host->failure != NULL) {
+        host->failure->root = compiled->leader == NULL
+                                  ? compiled->number
+                                  : compiled->leader->number;
+    }
+    if (compiled->failed || compiled->done)
+        return;
+    compiled->failed = true;
+    compiled->failed_as = answer->state;
+    compiled->failure = host->failure;
+}
+
+// LOADs that waited for their host to compile again.
+static void compile_resume_loads(struct pod *pod,
+                                 struct pod_compiled_host *host,
+                                 struct pod_after *after)
+{
+    struct pod_list waiting;
+    struct pod_list *item;
+
+    pod_list_init(&waiting);
+    pod_list_splice(&waiting, &host->joined);
+    while ((item = pod_list_pop_front(&waiting)) != NULL)
+        pod_load_launch_locked(pod, POD_CONTAINER(item, struct pod_op, joined),
+                               after);
+}
+
+static void compile_freed(struct pod *pod, struct pod_compiled *compiled,
+                          struct pod_answer *answer, struct pod_after *after)
+{
+    struct pod_op *op = compiled->leader;
+
+    if (op != NULL) {
+        pod_keep_failure_locked(pod, op, answer);
+        if (--compiled->open_hosts > 0)
+            return;
+        compiled->leader = NULL;
+        pod_complete_locked(pod, op, after);
+        compiled->refs--;
+    }
+    compile_release(compiled);
+}
+
+void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
+                               struct pod_answer *answer,
+                               struct pod_after *after)
+{
+    struct pod_compiled *compiled = call->compiled;
+    struct pod_compiled_host *host = &compiled->hosts[call->index];
+
+    if (call->kind == POD_CALL_FREE_PROGRAM) {
+        compile_freed(pod, compiled, answer, after);
+        return;
+    }
+    // An answer of an incarnation that is gone says nothing of this one.
+    if (host->state == POD_COMPILED_OPEN)
+        compile_keep_answer(compiled, host, answer);
+    if (!compiled->done) {
+        if (--compiled->open_hosts == 0)
+            compile_finish(pod, compiled, after);
+        return;
+    }
+    compile_resume_loads(pod, host, after);
+    compile_release(compiled);
+}
+
+// ----------------------------------------------------------------------- loads
+
+static void load_call(struct pod *pod, struct pod_op *op,
+                      struct pod_compiled *compiled, struct pod_after *after)
+{
+    struct pod_host *host = pod->hosts[op->host];
+
+    pod_call_init(&op->call, op, host, POD_CALL_LOAD, op->number);
+    op->call.handle = compiled->number;
+    op->call.worker_core = pod->cores[op->core]->worker_core;
+    pod_call_queue_locked(&op->call, after);
+}
+
+static void load_fail(struct pod *pod, struct pod_op *op,
+                      const struct pod_compiled_host *host)
+{
+    op->outcome = POD_SCHED_FAILED;
+    pod_fail_with_locked(
+        pod, op, host->failure == NULL ? NULL : pod_failure_ref(host->failure));
+    pod_done_local_locked(pod, op);
+}
+
+void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
+                            struct pod_after *after)
+{
+    struct pod_host *host = pod->hosts[op->host];
+    struct pod_compiled *compiled = op->target_program->compiled;
+
+    if (!pod_host_up(host)) {
+        pod_launch_fail_locked(pod, op, POD_REASON_HOST_UNAVAILABLE,
+                               "its host is not connected");
+        return;
+    }
+    if (compiled == NULL) {
+        pod_launch_fail_locked(pod, op, POD_REASON_INTERNAL,
+                               "the program was not compiled");
+        return;
+    }
+    struct pod_compiled_host *on = &compiled->hosts[op->host];
+    bool current = on->incarnation == host->incarnation;
+    if (on->state == POD_COMPILED_READY && current) {
+        load_call(pod, op, compiled, after);
+        return;
+    }
+    if (on->state == POD_COMPILED_FAILED && current) {
+        load_fail(pod, op, on);
+        return;
+    }
+    pod_list_push_back(&on->joined, &op->joined);
+    // A call of the incarnation before may still want its answer; the loads
+    // that wait are looked at again then.
+    if (on->call.state != POD_CALL_IDLE)
+        return;
+    on->state = POD_COMPILED_OPEN;
+    on->incarnation = host->incarnation;
+    compile_call(compiled, host, POD_CALL_COMPILE, compiled->number, after);
+}
+
+// ----------------------------------------------------------------------- frees
+
+static bool free_has(const struct pod *pod, const struct pod_compiled *compiled,
+                     size_t host)
+{
+    return compiled->hosts[host].state == POD_COMPILED_READY &&
+           compiled->hosts[host].incarnation == pod->hosts[host]->incarnation &&
+           compiled->hosts[host].call.state == POD_CALL_IDLE &&
+           pod_host_up(pod->hosts[host]) &&
+           (pod->hosts[host]->features & POD_DRIVER_FREE_PROGRAM) != 0;
+}
+
+void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
+                                    struct pod_after *after)
+{
+    struct pod_compiled *compiled = op->target_program->compiled;
+
+    op->target_program->compiled = NULL;
+    if (compiled == NULL || compiled->refs > 1) {
+        if (compiled != NULL)
+            compiled->refs--;
+        pod_done_local_locked(pod, op);
+        return;
+    }
+    // The last program: its reference is this operation's now.
+    compile_hide(pod, compiled);
+    compiled->leader = op;
+    compiled->open_hosts = 0;
+    for (size_t i = 0; i < compiled->host_count; i++) {
+        if (!free_has(pod, compiled, i))
+            continue;
+        compiled->hosts[i].state = POD_COMPILED_NONE;
+        compiled->open_hosts++;
+        compile_call(compiled, pod->hosts[i], POD_CALL_FREE_PROGRAM,
+                     i == 0 ? op->number : pod_call_number_locked(pod), after);
+    }
+    if (compiled->open_hosts > 0)
+        return;
+    compiled->leader = NULL;
+    pod_compiled_unref_locked(pod, compiled);
+    pod_done_local_locked(pod, op);
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of drivers. What they borrow for the callback is copied before the
+// lock is taken.
+#include "core/pod/engine.h"
+
+#include "core/base/mem.h"
+
+void pod_call_started(void *arg)
+{
+    struct pod_call *call = arg;
+    struct pod_after after;
+
+    pod_enter(call->pod, &after);
+    struct pod_op *op = call->op;
+    if (op == NULL)
+        op = call->compiled->leader;
+    if (op != NULL && op->node != NULL && op->launched && !pod_op_ended(op) &&
+        op->state != POD_SCHED_RUNNING)
+        pod_step_locked(call->pod, op, POD_SCHED_STARTED, POD_SCHED_RUNNING,
+                        false, &after);
+    pod_leave(call->pod, &after);
+}
+
+static enum pod_sched_state
+complete_state(const struct pod_driver_result *result)
+{
+    if (result->lost)
+        return POD_SCHED_LOST;
+    if (result->err.code == POD_OK)
+        return POD_SCHED_SUCCEEDED;
+    return result->err.code == POD_CANCELLED ? POD_SCHED_CANCELLED
+                                             : POD_SCHED_FAILED;
+}
+
+static void complete_failure(const struct pod_call *call,
+                             const struct pod_driver_result *result,
+                             struct pod_answer *answer)
+{
+    struct pod_err err = result->err;
+
+    if (result->lost) {
+        err.code = POD_UNAVAILABLE;
+        err.reason = POD_REASON_OPERATION_LOST;
+    } else if (err.reason == POD_REASON_NONE) {
+        err.reason = POD_REASON_WORKER_ERROR;
+    }
+    answer->failure =
+        pod_failure_new(call->pod, call->op, &err, result->from_worker);
+    if (answer->failure != NULL) {
+        answer->failure->kind =
+            call->op == NULL ? POD_KIND_COMPILE : call->op->kind;
+        answer->failure->host = call->host->id;
+    }
+}
+
+static struct pod_answer complete_answer(const struct pod_call *call,
+                                         const struct pod_driver_result *result)
+{
+    struct pod_answer answer = {.state = complete_state(result)};
+    struct pod_err err;
+
+    if (answer.state != POD_SCHED_SUCCEEDED) {
+        complete_failure(call, result, &answer);
+        return answer;
+    }
+    if (result->data != NULL)
+        answer.data = pod_blob_ref(result->data);
+    if (result->shape == NULL)
+        return answer;
+    answer.has_shape =
+        pod_program_shape_copy(result->shape, &answer.shape, &err) == POD_OK;
+    if (!answer.has_shape) {
+        answer.state = POD_SCHED_FAILED;
+        answer.failure = pod_failure_new(call->pod, call->op, &err, false);
+    }
+    return answer;
+}
+
+void pod_call_done(void *arg, const struct pod_driver_result *result)
+{
+    struct pod_call *call = arg;
+    struct pod *pod = call->pod;
+    struct pod_answer answer = complete_answer(call, result);
+    struct pod_after after;
+
+    pod_enter(pod, &after);
+    pod_call_answered_locked(call);
+    pod_answer_locked(pod, call, &answer, &after);
+    pod_leave(pod, &after);
+    pod_failure_unref(answer.failure);
+    pod_blob_unref(answer.data);
+    if (answer.has_shape)
+        pod_program_shape_fini(&answer.shape);
+}
+
+// ------------------------------------------------------------------- outcomes
+
+// Consequences of another's end tell less than causes do.
+static bool complete_is_echo(const struct pod_op *op)
+{
+    return op->outcome == POD_SCHED_CANCELLED ||
+           (op->failure != NULL && op->failure->code == POD_ABORTED);
+}
+
+void pod_keep_failure_locked(struct pod *pod, struct pod_op *op,
+                             struct pod_answer *answer)
+{
+    if (answer->state == POD_SCHED_SUCCEEDED || pod_op_ended(op))
+        return;
+    if (op->outcome != POD_SCHED_SUCCEEDED &&
+        !(complete_is_echo(op) && answer->state != POD_SCHED_CANCELLED))
+        return;
+    op->outcome = answer->state;
+    // A cancel was explained when it was asked for.
+    if (answer->state == POD_SCHED_CANCELLED && op->failure != NULL)
+        return;
+    pod_fail_with_locked(pod, op, answer->failure);
+    answer->failure = NULL;
+}
+
+// What an answered operation made stays, or is not there any more.
+static void complete_apply(struct pod *pod, struct pod_op *op)
+{
+    if (op->outcome != POD_SCHED_SUCCEEDED)
+        return;
+    if (op->load != NULL && op->kind == POD_KIND_LOAD)
+        op->load->handle.exists = !op->load->handle.lost;
+    if (op->kind == POD_KIND_UNLOAD)
+        op->target_load->handle.exists = false;
+    if (op->kind == POD_KIND_FREE && op->target != NULL)
+        pod_memory_exists_locked(pod, op->target, false);
+    if (op->kind == POD_KIND_READ && op->keeps_data && !pod_op_ended(op))
+        pod_data_keep_locked(pod, op);
+}
+
+void pod_complete_locked(struct pod *pod, struct pod_op *op,
+                         struct pod_after *after)
+{
+    complete_apply(pod, op);
+    pod_step_locked(pod, op, POD_SCHED_DONE, op->outcome, false, after);
+    pod_settle_locked(pod, op);
+    pod_output_leaf_done_locked(pod, op, after);
+}
+
+// ------------------------------------------------------------------- answers
+
+// The host made something that nobody can use any more: it is given back.
+static void complete_give_back(struct pod *pod, struct pod_op *op,
+                               enum pod_call_kind kind, struct pod_after *after)
+{
+    struct pod_host *host = op->call.host;
+
+    op->stage = POD_STAGE_UNDO;
+    pod_call_init(&op->call, op, host, kind, pod_call_number_locked(pod));
+    op->call.handle = op->number;
+    pod_call_queue_locked(&op->call, after);
+}
+
+static void complete_allocated(struct pod *pod, struct pod_op *op,
+                               struct pod_answer *answer,
+                               struct pod_after *after)
+{
+    if (op->stage == POD_STAGE_UNDO) {
+        pod_complete_locked(pod, op, after);
+        return;
+    }
+    if (answer->state != POD_SCHED_SUCCEEDED) {
+        pod_keep_failure_locked(pod, op, answer);
+        pod_complete_locked(pod, op, after);
+        return;
+    }
+    if (pod_op_ended(op)) {
+        complete_give_back(pod, op, POD_CALL_DEALLOCATE, after);
+        return;
+    }
+    if (op->transfer == NULL) {
+        pod_memory_exists_locked(pod, op->buffer, true);
+        pod_complete_locked(pod, op, after);
+        return;
+    }
+    op->transfer->to = op->call.host;
+    op->transfer->to_handle = op->number;
+    pod_transfer_start_locked(op->transfer, after);
+}
+
+void pod_allocate_filled_locked(struct pod *pod, struct pod_op *op,
+                                struct pod_after *after)
+{
+    if (op->outcome == POD_SCHED_SUCCEEDED && !pod_op_ended(op)) {
+        pod_memory_exists_locked(pod, op->buffer, true);
+        pod_complete_locked(pod, op, after);
+    } else if (op->outcome == POD_SCHED_LOST) {
+        pod_complete_locked(pod, op, after);
+    } else {
+        complete_give_back(pod, op, POD_CALL_DEALLOCATE, after);
+    }
+}
+
+static void complete_loaded(struct pod *pod, struct pod_op *op,
+                            struct pod_answer *answer, struct pod_after *after)
+{
+    if (op->stage != POD_STAGE_UNDO && pod_op_ended(op) &&
+        answer->state == POD_SCHED_SUCCEEDED) {
+        complete_give_back(pod, op, POD_CALL_UNLOAD, after);
+        return;
+    }
+    if (op->stage != POD_STAGE_UNDO)
+        pod_keep_failure_locked(pod, op, answer);
+    pod_complete_locked(pod, op, after);
+}
+
+void pod_answer_locked(struct pod *pod, struct pod_call *call,
+                       struct pod_answer *answer, struct pod_after *after)
+{
+    struct pod_op *op = call->op;
+
+    if (op == NULL) {
+        pod_compile_answer_locked(pod, call, answer, after);
+        return;
+    }
+    if (call->kind == POD_CALL_READ || call->kind == POD_CALL_WRITE) {
+        pod_transfer_answer_locked(op->transfer, call, answer, after);
+        return;
+    }
+    switch (op->kind) {
+    case POD_KIND_ALLOCATE:
+    case POD_KIND_ALLOCATE_TUPLE:
+        complete_allocated(pod, op, answer, after);
+        break;
+    case POD_KIND_LOAD:
+        complete_loaded(pod, op, answer, after);
+        break;
+    case POD_KIND_EXECUTE:
+        pod_execute_answer_locked(pod, call, answer, after);
+        break;
+    case POD_KIND_RESET:
+        pod_reset_answer_locked(pod, call, answer, after);
+        break;
+    case POD_KIND_FREE:
+    case POD_KIND_WRITE:
+    case POD_KIND_READ:
+    case POD_KIND_COPY:
+    case POD_KIND_COMPILE:
+    case POD_KIND_UNLOAD:
+    case POD_KIND_GRAPH:
+    case POD_KIND_COUNT:
+        pod_keep_failure_locked(pod, op, answer);
+        pod_complete_locked(pod, op, after);
+        break;
+    }
+}

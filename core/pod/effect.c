@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of the scheduler and what they bring: states, times, causes, launches.
+//
+// The effects of a step are all taken before the next one, so nothing that an
+// effect brings may step: an operation that is over at once is put in
+// pod->local and completed when the step is done.
+#include "core/pod/engine.h"
+
+#include <assert.h>
+
+int64_t pod_now_locked(struct pod *pod)
+{
+    int64_t now = pod_now(pod);
+
+    // Threads read the clock before they get the lock.
+    if (now > pod->now_ns)
+        pod->now_ns = now;
+    return pod->now_ns;
+}
+
+void pod_pin(struct pod_op *op)
+{
+    op->pins++;
+}
+
+void pod_unpin_locked(struct pod *pod, struct pod_op *op)
+{
+    assert(op->pins > 0);
+    op->pins--;
+    pod_retire_locked(pod, op);
+}
+
+void pod_touch_locked(struct pod *pod, struct pod_op *op,
+                      struct pod_after *after)
+{
+    op->revision = ++pod->revision;
+    if (!pod_list_empty(&op->change_waiters)) {
+        pod_list_splice(&pod->woken, &op->change_waiters);
+        after->notify = true;
+    }
+    if (pod_op_ended(op) && !pod_list_empty(&op->end_waiters)) {
+        pod_list_splice(&pod->woken, &op->end_waiters);
+        after->notify = true;
+    }
+}
+
+// --------------------------------------------------------------------- running
+
+// The cores an operation is on.
+static void effect_running(struct pod *pod, struct pod_op *op, bool runs)
+{
+    size_t count = op->replica_count > 0 ? op->replica_count : 1;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t id = op->replica_count > 0 ? op->replicas[i].core : op->core;
+        if (id != POD_NO_ID)
+            pod_core_running(pod->cores[id], op->number, runs);
+    }
+}
+
+void pod_core_running(struct pod_core *core, uint64_t number, bool runs)
+{
+    size_t room = sizeof(core->running) / sizeof(core->running[0]);
+
+    if (runs && core->running_count < room) {
+        core->running[core->running_count++] = number;
+        return;
+    }
+    for (size_t i = 0; !runs && i < core->running_count; i++) {
+        if (core->running[i] == number) {
+            core->running[i] = core->running[--core->running_count];
+            return;
+        }
+    }
+}
+
+// ------------------------------------------------------------------------ ends
+
+// Whether its worker could have stopped it, had it not been too late.
+static bool effect_interruptible(const struct pod *pod, const struct pod_op *op)
+{
+    if (op->transfer != NULL)
+        return true;
+    if (op->kind != POD_KIND_EXECUTE)
+        return false;
+    for (size_t i = 0; i < op->replica_count; i++) {
+        const struct pod_host *host = pod->hosts[op->replicas[i].host];
+        if ((host->features & POD_DRIVER_CANCEL) == 0)
+            return false;
+    }
+    return true;
+}
+
+static void effect_cancel_outcome(const struct pod *pod, struct pod_op *op)
+{
+    if (op->cancel != POD_CANCEL_PENDING)
+        return;
+    if (op->state == POD_SCHED_CANCELLED)
+        op->cancel = POD_CANCEL_INTERRUPTED;
+    else if (op->state == POD_SCHED_LOST)
+        op->cancel = POD_CANCEL_UNKNOWN;
+    else if (effect_interruptible(pod, op))
+        op->cancel = POD_CANCEL_COMPLETED_ANYWAY;
+    else
+        op->cancel = POD_CANCEL_NOT_INTERRUPTIBLE;
+}
+
+// A failure is there when an operation ends badly, whatever brought it.
+static void effect_explain(struct pod *pod, struct pod_op *op,
+                           const struct pod_sched_effect *effect)
+{
+    if (op->state == POD_SCHED_SUCCEEDED)
+        pod_unfail_locked(op);
+    else if (effect->cause != NULL)
+        pod_inherit_locked(pod, op, effect->cause);
+    else if (effect->deadline)
+        pod_fail_locked(pod, op, POD_REASON_DEADLINE_EXCEEDED,
+                        "the deadline passed before it was done");
+    else if (op->failure == NULL)
+        pod_fail_locked(pod, op, POD_REASON_INTERNAL, "it ended without cause");
+}
+
+static void effect_end(struct pod *pod, struct pod_op *op,
+                       const struct pod_sched_effect *effect,
+                       struct pod_after *after)
+{
+    struct pod_handle *handle = pod_op_handle(op);
+
+    effect_explain(pod, op, effect);
+    effect_cancel_outcome(pod, op);
+    if (handle != NULL && op->state != POD_SCHED_SUCCEEDED)
+        handle->failed = true;
+    pod->open_count--;
+    after->idle = after->idle || pod->open_count == 0;
+    if (op->host != POD_NO_ID) {
+        pod->hosts[op->host]->open_operations--;
+        pod->hosts[op->host]->finished_operations++;
+    }
+    if (op->core != POD_NO_ID)
+        pod->cores[op->core]->open_operations--;
+    pod_transfer_end_locked(op, after);
+}
+
+static void effect_change(struct pod *pod, struct pod_op *op,
+                          const struct pod_sched_effect *effect,
+                          struct pod_after *after)
+{
+    int64_t since = pod->now_ns - op->created_ns;
+    enum pod_sched_state before = op->state;
+
+    pod->by_state[op->state]--;
+    op->state = effect->state;
+    pod->by_state[op->state]++;
+    if (op->state >= POD_SCHED_READY && op->ready_ns < 0 &&
+        op->state <= POD_SCHED_SUCCEEDED)
+        op->ready_ns = since;
+    if (op->state == POD_SCHED_RUNNING) {
+        op->running_ns = since;
+        effect_running(pod, op, true);
+    }
+    if (pod_op_ended(op)) {
+        op->finished_ns = since;
+        if (before == POD_SCHED_RUNNING)
+            effect_running(pod, op, false);
+        effect_end(pod, op, effect, after);
+    }
+    pod_touch_locked(pod, op, after);
+}
+
+void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
+                             const struct pod_sched_effect *effect,
+                             struct pod_after *after)
+{
+    if (effect->what & POD_SCHED_RELEASED)
+        op->node = NULL;
+    if (effect->what & POD_SCHED_CHANGED)
+        effect_change(pod, op, effect, after);
+    if ((effect->what & POD_SCHED_LAUNCH) && !pod_op_ended(op)) {
+        op->launched = true;
+        pod_launch_locked(pod, op, after);
+    }
+    if ((effect->what & POD_SCHED_INTERRUPT) && op->launched)
+        pod_interrupt_locked(pod, op, after);
+    if (pod_op_ended(op) && !op->launched)
+        pod_settle_locked(pod, op);
+    pod_retire_locked(pod, op);
+}
+
+// ----------------------------------------------------------------------- steps
+
+static void effect_step(struct pod *pod, const struct pod_sched_event *event,
+                        struct pod_after *after)
+{
+    struct pod_sched_effect effect;
+    enum pod_code code = pod_sched_step(pod->sched, event, NULL, NULL);
+
+    assert(code == POD_OK); // only a SUBMIT can fail
+    (void)code;
+    while (pod_sched_next_effect(pod->sched, &effect))
+        pod_effect_apply_locked(pod, effect.user, &effect, after);
+}
+
+void pod_step_locked(struct pod *pod, struct pod_op *op,
+                     enum pod_sched_event_kind kind, enum pod_sched_state state,
+                     bool cascade, struct pod_after *after)
+{
+    effect_step(pod,
+                &(struct pod_sched_event){
+                    .kind = kind,
+                    .now_ns = pod_now_locked(pod),
+                    .node = op->node,
+                    .state = state,
+                    .cascade = cascade,
+                },
+                after);
+}
+
+void pod_advance_locked(struct pod *pod, struct pod_after *after)
+{
+    effect_step(pod,
+                &(struct pod_sched_event){
+                    .kind = POD_SCHED_ADVANCE,
+                    .now_ns = pod_now_locked(pod),
+                },
+                after);
+}
+
+void pod_done_local_locked(struct pod *pod, struct pod_op *op)
+{
+    pod_list_remove(&op->local);
+    pod_list_push_back(&pod->local, &op->local);
+}
+
+void pod_run_local_locked(struct pod *pod, struct pod_after *after)
+{
+    struct pod_list *item;
+
+    while ((item = pod_list_pop_front(&pod->local)) != NULL) {
+        struct pod_op *op = POD_CONTAINER(item, struct pod_op, local);
+        if (op->stage == POD_STAGE_PREPARE && op->kind == POD_KIND_ALLOCATE)
+            pod_output_expand_locked(pod, op, after);
+        else if (op->stage == POD_STAGE_BYTES && op->kind == POD_KIND_ALLOCATE)
+            pod_allocate_filled_locked(pod, op, after);
+        else
+            pod_complete_locked(pod, op, after);
+    }
+}

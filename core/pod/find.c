@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking at operations: by number, and why one waits.
+#include "core/pod/engine.h"
+
+enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
+                                 struct pod_op **out_op, struct pod_err *err)
+{
+    struct pod_op *op = pod_table_get(&pod->table, number);
+
+    if (op != NULL) {
+        *out_op = op;
+        return POD_OK;
+    }
+    if (number == 0 || number > pod->last_number)
+        return pod_err_set(err, POD_REASON_NOT_FOUND,
+                           "operation %llu does not exist",
+                           (unsigned long long)number);
+    return pod_err_set(err, POD_REASON_EXPIRED,
+                       "operation %llu is not kept any more",
+                       (unsigned long long)number);
+}
+
+enum pod_pending pod_op_pending_locked(const struct pod *pod,
+                                       const struct pod_op *op)
+{
+    (void)pod;
+    if (op->state == POD_SCHED_WAITING)
+        return op->waits_for_memory ? POD_PENDING_MEMORY
+                                    : POD_PENDING_DEPENDENCY;
+    if (op->state != POD_SCHED_READY)
+        return POD_PENDING_NONE;
+    if (op->launched)
+        return POD_PENDING_HOST_QUEUE;
+    return op->replica_count > 1 ? POD_PENDING_GANG : POD_PENDING_CORE_BUSY;
+}
+
+// A dependency that is not in the table any more has settled long ago.
+static bool find_met(const struct pod *pod, uint64_t number)
+{
+    const struct pod_op *dep = pod_table_get(&pod->table, number);
+
+    return dep == NULL || dep->settled;
+}
+
+size_t pod_op_waits_locked(const struct pod *pod, struct pod_op *op,
+                           uint64_t *out_numbers, size_t capacity)
+{
+    size_t count = 0;
+
+    while (op->dep_met < op->dep_count && find_met(pod, op->deps[op->dep_met]))
+        op->dep_met++;
+    for (uint32_t i = op->dep_met; i < op->dep_count && count < capacity; i++) {
+        if (!find_met(pod, op->deps[i]))
+            out_numbers[count++] = op->deps[i];
+    }
+    return count;
+}
+
+enum pod_handle_state pod_buffer_state(const struct pod_buffer *buffer)
+{
+    const struct pod_handle *handle = &buffer->handle;
+    const struct pod_op *writer = buffer->last_writer;
+
+    if (handle->freed_by != 0)
+        return POD_HANDLE_FREED;
+    if (handle->lost || handle->maker->state == POD_SCHED_LOST)
+        return POD_HANDLE_LOST;
+    if (handle->failed)
+        return POD_HANDLE_FAILED;
+    if (handle->maker->state != POD_SCHED_SUCCEEDED)
+        return POD_HANDLE_PENDING;
+    if (writer != NULL && pod_op_ended(writer) &&
+        writer->state != POD_SCHED_SUCCEEDED)
+        return POD_HANDLE_FAILED;
+    return POD_HANDLE_READY;
+}
+
+static enum pod_handle_state find_state(const struct pod_handle *handle)
+{
+    if (handle->freed_by != 0)
+        return POD_HANDLE_FREED;
+    if (handle->lost || handle->maker->state == POD_SCHED_LOST)
+        return POD_HANDLE_LOST;
+    if (handle->failed)
+        return POD_HANDLE_FAILED;
+    return handle->maker->state == POD_SCHED_SUCCEEDED ? POD_HANDLE_READY
+                                                       : POD_HANDLE_PENDING;
+}
+
+enum pod_handle_state pod_program_state(const struct pod_program *program)
+{
+    return find_state(&program->handle);
+}
+
+enum pod_handle_state pod_loaded_state(const struct pod_loaded *load)
+{
+    return find_state(&load->handle);
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order by use. Each buffer knows its last writer and the readers since, each
+// load its executions, so that a new operation finds what it must wait for in
+// time proportional to that.
+//
+// A batch may fail half-way, so what a new writer displaces is put aside in its
+// record until the batch is admitted. Everything else that a hazard adds is a
+// link of the new operation's own.
+#include "core/pod/engine.h"
+
+#include <assert.h>
+
+#include "core/base/mem.h"
+
+void pod_hazard_begin_locked(struct pod_hazard *hazard, struct pod *pod,
+                             struct pod_op *op)
+{
+    *hazard =
+        (struct pod_hazard){.pod = pod, .op = op, .first = pod->edges.count};
+    pod->dep_mark++;
+}
+
+static bool hazard_room(struct pod_edges *edges)
+{
+    size_t capacity = edges->capacity == 0 ? 64 : edges->capacity * 2;
+
+    if (edges->count < edges->capacity)
+        return true;
+    struct pod_edge *items =
+        pod_realloc(edges->items, capacity, sizeof(*items));
+    if (items == NULL)
+        return false;
+    edges->items = items;
+    struct pod_sched_dep *deps =
+        pod_realloc(edges->deps, capacity, sizeof(*deps));
+    if (deps == NULL)
+        return false;
+    edges->deps = deps;
+    edges->capacity = capacity;
+    return true;
+}
+
+bool pod_hazard_after_locked(struct pod_hazard *hazard, struct pod_op *dep,
+                             bool carries)
+{
+    struct pod_edges *edges = &hazard->pod->edges;
+    struct pod_op *op = hazard->op;
+
+    if (dep == op)
+        return true;
+    if (carries && pod_op_ended(dep) && dep->state != POD_SCHED_SUCCEEDED &&
+        op->doomed_by == NULL)
+        op->doomed_by = dep;
+    if (dep->settled)
+        return true;
+    if (dep->dep_mark == hazard->pod->dep_mark) {
+        edges->items[dep->dep_index].carries |= carries;
+        return true;
+    }
+    if (!hazard_room(edges))
+        return false;
+    dep->dep_mark = hazard->pod->dep_mark;
+    dep->dep_index = edges->count;
+    edges->items[edges->count++] =
+        (struct pod_edge){.op = dep, .carries = carries};
+    return true;
+}
+
+// The making of a handle, which must have gone well and still stand.
+bool pod_hazard_handle_locked(struct pod_hazard *hazard,
+                              struct pod_handle *handle)
+{
+    if (handle->lost && hazard->op->doomed_by == NULL)
+        hazard->op->doomed_by = handle->maker;
+    return pod_hazard_after_locked(hazard, handle->maker, true);
+}
+
+static bool hazard_after_readers(struct pod_hazard *hazard,
+                                 struct pod_list *readers)
+{
+    for (struct pod_list *at = readers->next; at != readers; at = at->next) {
+        struct pod_use *use = POD_CONTAINER(at, struct pod_use, link);
+        if (!pod_hazard_after_locked(hazard, use->op, false))
+            return false;
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------------- reads
+
+// Room for the leaves of tuples: the request itself has room for what it names.
+// Growing moves the records, so the links are made again.
+static bool hazard_room_use(struct pod_op *op)
+{
+    size_t capacity = op->use_capacity * 2 + 4;
+
+    if (op->use_count < op->use_capacity)
+        return true;
+    struct pod_use *grown = pod_calloc(capacity, sizeof(*grown));
+    if (grown == NULL)
+        return false;
+    for (size_t i = 0; i < op->use_count; i++) {
+        grown[i] = op->uses[i];
+        pod_list_init(&grown[i].link);
+        pod_list_push_back(&op->uses[i].link, &grown[i].link);
+        pod_list_remove(&op->uses[i].link);
+    }
+    pod_free(op->uses);
+    op->uses = grown;
+    op->use_capacity = capacity;
+    return true;
+}
+
+static bool hazard_read_one(struct pod_hazard *hazard,
+                            struct pod_buffer *buffer)
+{
+    struct pod_op *op = hazard->op;
+
+    if (!pod_hazard_handle_locked(hazard, &buffer->handle))
+        return false;
+    if (buffer->last_writer != NULL &&
+        !pod_hazard_after_locked(hazard, buffer->last_writer, true))
+        return false;
+    if (!hazard_room_use(op))
+        return false;
+    struct pod_use *use = &op->uses[op->use_count++];
+    use->buffer = buffer;
+    use->op = op;
+    pod_list_init(&use->link);
+    pod_list_push_back(&buffer->readers, &use->link);
+    return true;
+}
+
+bool pod_hazard_read_locked(struct pod_hazard *hazard,
+                            struct pod_buffer *buffer)
+{
+    if (!hazard_read_one(hazard, buffer))
+        return false;
+    for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++) {
+        if (!pod_hazard_read_locked(hazard, buffer->children[i]))
+            return false;
+    }
+    return true;
+}
+
+// --------------------------------------------------------------------- writes
+
+static bool hazard_room_write(struct pod_op *op)
+{
+    size_t capacity = op->write_capacity * 2 + 4;
+
+    if (op->write_count < op->write_capacity)
+        return true;
+    struct pod_write *grown = pod_calloc(capacity, sizeof(*grown));
+    if (grown == NULL)
+        return false;
+    for (size_t i = 0; i < op->write_count; i++) {
+        grown[i] = op->writes[i];
+        pod_list_init(&grown[i].readers_before);
+        pod_list_splice(&grown[i].readers_before,
+                        &op->writes[i].readers_before);
+    }
+    pod_free(op->writes);
+    op->writes = grown;
+    op->write_capacity = capacity;
+    return true;
+}
+
+static bool hazard_write_one(struct pod_hazard *hazard,
+                             struct pod_buffer *buffer, bool whole)
+{
+    struct pod_op *op = hazard->op;
+
+    if (!pod_hazard_handle_locked(hazard, &buffer->handle))
+        return false;
+    if (buffer->last_writer != NULL &&
+        !pod_hazard_after_locked(hazard, buffer->last_writer, !whole))
+        return false;
+    if (!hazard_after_readers(hazard, &buffer->readers) ||
+        !hazard_room_write(op))
+        return false;
+    struct pod_write *write = &op->writes[op->write_count++];
+    write->buffer = buffer;
+    write->writer_before = buffer->last_writer;
+    write->writer_number_before = buffer->last_writer_number;
+    pod_list_init(&write->readers_before);
+    pod_list_splice(&write->readers_before, &buffer->readers);
+    buffer->last_writer = op;
+    buffer->last_writer_number = op->number;
+    return true;
+}
+
+bool pod_hazard_write_locked(struct pod_hazard *hazard,
+                             struct pod_buffer *buffer, bool whole)
+{
+    if (!hazard_write_one(hazard, buffer, whole))
+        return false;
+    for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++) {
+        if (!pod_hazard_write_locked(hazard, buffer->children[i], whole))
+            return false;
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------------- frees
+
+bool pod_hazard_free_locked(struct pod_hazard *hazard,
+                            struct pod_buffer *buffer)
+{
+    if (!pod_hazard_after_locked(hazard, buffer->handle.maker, false))
+        return false;
+    if (buffer->last_writer != NULL &&
+        !pod_hazard_after_locked(hazard, buffer->last_writer, false))
+        return false;
+    return hazard_after_readers(hazard, &buffer->readers);
+}
+
+bool pod_hazard_users_locked(struct pod_hazard *hazard, struct pod_loaded *load)
+{
+    struct pod_list *users = &load->users;
+
+    for (struct pod_list *at = users->next; at != users; at = at->next) {
+        struct pod_load_use *use = POD_CONTAINER(at, struct pod_load_use, link);
+        if (!pod_hazard_after_locked(hazard, use->op, false))
+            return false;
+    }
+    return true;
+}
+
+// ------------------------------------------------------------ undo and commit
+
+void pod_hazard_undo_locked(struct pod_op *op)
+{
+    for (size_t i = 0; i < op->use_count; i++)
+        pod_list_remove(&op->uses[i].link);
+    for (size_t i = op->write_count; i > 0; i--) {
+        struct pod_write *write = &op->writes[i - 1];
+        write->buffer->last_writer = write->writer_before;
+        write->buffer->last_writer_number = write->writer_number_before;
+        pod_list_splice(&write->buffer->readers, &write->readers_before);
+    }
+    for (size_t i = 0; op->load_uses != NULL && i < op->replica_count; i++)
+        pod_list_remove(&op->load_uses[i].link);
+    op->use_count = 0;
+    op->write_count = 0;
+}
+
+// The readers before a writer need no place in a list any more: whoever comes
+// next waits for the writer.
+static void hazard_drop_readers(struct pod_list *readers)
+{
+    while (pod_list_pop_front(readers) != NULL) {
+    }
+}
+
+void pod_hazard_commit_locked(struct pod *pod, struct pod_op *op)
+{
+    for (size_t i = 0; i < op->write_count; i++) {
+        struct pod_write *write = &op->writes[i];
+        hazard_drop_readers(&write->readers_before);
+        pod_pin(op);
+        if (write->writer_before != NULL)
+            pod_unpin_locked(pod, write->writer_before);
+    }
+    op->write_count = 0;
+}
+
+static void hazard_hold_one(struct pod *pod, struct pod_op *maker, bool hold)
+{
+    if (hold)
+        pod_pin(maker);
+    else
+        pod_unpin_locked(pod, maker);
+}
+
+static void hazard_hold_buffer(struct pod *pod, struct pod_buffer *buffer,
+                               bool hold)
+{
+    if (buffer != NULL)
+        hazard_hold_one(pod, buffer->handle.maker, hold);
+}
+
+void pod_hazard_hold_locked(struct pod *pod, struct pod_op *op, bool hold)
+{
+    hazard_hold_buffer(pod, op->target, hold);
+    hazard_hold_buffer(pod, op->source, hold);
+    if (op->target_program != NULL)
+        hazard_hold_one(pod, op->target_program->handle.maker, hold);
+    if (op->target_load != NULL)
+        hazard_hold_one(pod, op->target_load->handle.maker, hold);
+    for (size_t i = 0; i < op->replica_count; i++) {
+        const struct pod_replica *replica = &op->replicas[i];
+        hazard_hold_one(pod, replica->load->handle.maker, hold);
+        for (size_t k = 0; k < replica->input_count; k++)
+            hazard_hold_buffer(pod, replica->input_buffers[k], hold);
+        for (size_t k = 0; k < replica->output_count; k++)
+            hazard_hold_buffer(pod, replica->output_buffers[k], hold);
+    }
+}
+
+void pod_hazard_forget_locked(struct pod *pod, struct pod_buffer *buffer)
+{
+    struct pod_op *writer = buffer->last_writer;
+
+    buffer->last_writer = NULL;
+    if (writer != NULL)
+        pod_unpin_locked(pod, writer);
+}
+
+void pod_hazard_settle_locked(struct pod_op *op)
+{
+    for (size_t i = 0; i < op->use_count; i++)
+        pod_list_remove(&op->uses[i].link);
+    for (size_t i = 0; op->load_uses != NULL && i < op->replica_count; i++)
+        pod_list_remove(&op->load_uses[i].link);
+    op->use_count = 0;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which memory of a core is taken and given back.
+//
+// Each core counts the bytes of the allocations that were accepted and neither
+// freed nor failed. One that fits what is left needs no order. One that does
+// not waits for the frees that were accepted before it; a free is waited for by
+// the first such allocation, and what comes later waits for that one, so that
+// the edges stay few.
+#include "core/pod/engine.h"
+
+bool pod_memory_fits(const struct pod_core *core, uint64_t bytes)
+{
+    return core->reserved <= core->memory_total &&
+           bytes <= core->memory_total - core->reserved;
+}
+
+bool pod_memory_wait_locked(struct pod_hazard *hazard, struct pod_core *core)
+{
+    struct pod_op *last =
+        pod_table_get(&hazard->pod->table, core->last_squeezed);
+
+    hazard->op->waits_for_memory = true;
+    if (last != NULL && !pod_hazard_after_locked(hazard, last, false))
+        return false;
+    for (struct pod_list *at = core->frees.next; at != &core->frees;
+         at = at->next) {
+        struct pod_op *freeing = POD_CONTAINER(at, struct pod_op, memory_link);
+        if (!pod_hazard_after_locked(hazard, freeing, false))
+            return false;
+    }
+    return true;
+}
+
+void pod_memory_squeezed_locked(struct pod_core *core, struct pod_op *op)
+{
+    core->last_squeezed = op->number;
+    while (pod_list_pop_front(&core->frees) != NULL) {
+    }
+}
+
+void pod_memory_freeing_locked(struct pod_core *core, struct pod_op *op)
+{
+    pod_list_push_back(&core->frees, &op->memory_link);
+}
+
+void pod_memory_reserve_locked(struct pod *pod, struct pod_buffer *buffer)
+{
+    pod->cores[buffer->core]->reserved += buffer->bytes;
+    buffer->reserved = true;
+}
+
+void pod_memory_release_locked(struct pod *pod, struct pod_buffer *buffer)
+{
+    if (!buffer->reserved)
+        return;
+    pod->cores[buffer->core]->reserved -= buffer->bytes;
+    buffer->reserved = false;
+}
+
+void pod_memory_exists_locked(struct pod *pod, struct pod_buffer *buffer,
+                              bool exists)
+{
+    struct pod_core *core = pod->cores[buffer->core];
+
+    if (buffer->handle.exists == exists)
+        return;
+    buffer->handle.exists = exists;
+    if (buffer->is_tuple)
+        return;
+    if (exists)
+        core->memory_used += buffer->bytes;
+    else
+        core->memory_used -= buffer->bytes;
+}

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of operations: made before the lock is taken, with room for all that
+// their requests need, and freed after it.
+#include "core/pod/engine.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+
+static struct pod_op *op_calloc(enum pod_kind kind)
+{
+    struct pod_op *op = pod_calloc(1, sizeof(*op));
+
+    if (op == NULL)
+        return NULL;
+    op->kind = kind;
+    op->state = POD_SCHED_WAITING;
+    op->outcome = POD_SCHED_SUCCEEDED;
+    op->host = POD_NO_ID;
+    op->core = POD_NO_ID;
+    op->deadline_ns = POD_NEVER;
+    op->ready_ns = -1;
+    op->running_ns = -1;
+    op->finished_ns = -1;
+    pod_list_init(&op->link);
+    pod_list_init(&op->change_waiters);
+    pod_list_init(&op->end_waiters);
+    pod_list_init(&op->joined);
+    pod_list_init(&op->local);
+    pod_list_init(&op->doomed);
+    pod_list_init(&op->memory_link);
+    pod_list_init(&op->data_link);
+    pod_list_init(&op->call.link);
+    pod_list_init(&op->call.cancel_link);
+    return op;
+}
+
+// ------------------------------------------------------------ common members
+
+static size_t op_text_bytes(const struct pod_request *request)
+{
+    size_t bytes = request->name == NULL ? 0 : strlen(request->name) + 1;
+
+    for (size_t i = 0; i < request->label_count; i++)
+        bytes += strlen(request->labels[i].key) +
+                 strlen(request->labels[i].value) + 2;
+    return bytes;
+}
+
+static const char *op_put_text(char **place, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *start = *place;
+
+    memcpy(start, text, bytes);
+    *place += bytes;
+    return start;
+}
+
+static bool op_copy_texts(struct pod_op *op, const struct pod_request *request)
+{
+    size_t text = op_text_bytes(request);
+    size_t labels = request->label_count * sizeof(struct pod_label);
+    char *place;
+
+    if (text == 0)
+        return true;
+    op->block = pod_malloc(labels + text);
+    if (op->block == NULL)
+        return false;
+    op->labels = op->block;
+    op->label_count = request->label_count;
+    place = (char *)op->block + labels;
+    for (size_t i = 0; i < request->label_count; i++) {
+        op->labels[i].key = op_put_text(&place, request->labels[i].key);
+        op->labels[i].value = op_put_text(&place, request->labels[i].value);
+    }
+    if (request->name != NULL) {
+        op->name = place;
+        op_put_text(&place, request->name);
+    }
+    return true;
+}
+
+static bool op_room_uses(struct pod_op *op, size_t reads, size_t writes)
+{
+    if (reads > 0)
+        op->uses = pod_calloc(reads, sizeof(*op->uses));
+    if (writes > 0)
+        op->writes = pod_calloc(writes, sizeof(*op->writes));
+    op->use_capacity = op->uses == NULL ? 0 : reads;
+    op->write_capacity = op->writes == NULL ? 0 : writes;
+    return op->use_capacity == reads && op->write_capacity == writes;
+}
+
+// ------------------------------------------------------------------- by kind
+
+static bool op_new_buffer(struct pod_op *op)
+{
+    op->buffer = pod_calloc(1, sizeof(*op->buffer));
+    if (op->buffer == NULL)
+        return false;
+    op->buffer->handle.maker = op;
+    op->buffer->nodes = 1;
+    pod_list_init(&op->buffer->handle.host_link);
+    pod_list_init(&op->buffer->readers);
+    return true;
+}
+
+// One element, repeated: as much as one piece of the transfer needs.
+static struct pod_blob *op_new_pattern(const struct pod *pod,
+                                       const unsigned char *fill, size_t size,
+                                       uint64_t bytes)
+{
+    size_t chunk = pod->options.chunk_bytes;
+    size_t length = bytes < chunk ? (size_t)bytes : chunk;
+    struct pod_blob *blob = pod_blob_new(length + size);
+
+    for (size_t i = 0; blob != NULL && i < length + size; i++)
+        blob->data[i] = fill[i % size];
+    return blob;
+}
+
+static bool op_new_allocate(struct pod *pod, struct pod_op *op,
+                            const struct pod_request *request)
+{
+    uint64_t bytes = request->allocate.bytes;
+
+    if (!op_new_buffer(op))
+        return false;
+    if (request->allocate.shape != NULL) {
+        op->buffer->has_shape = true;
+        op->buffer->shape = *request->allocate.shape;
+        bytes = (uint64_t)pod_shape_bytes(request->allocate.shape);
+    }
+    op->buffer->bytes = bytes;
+    op->bytes = bytes;
+    if (request->allocate.data == NULL && request->allocate.fill_size == 0)
+        return true;
+    op->transfer = pod_transfer_new(pod, op);
+    if (op->transfer == NULL)
+        return false;
+    op->transfer->total = bytes;
+    if (request->allocate.data != NULL) {
+        op->transfer->blob = pod_blob_ref(request->allocate.data);
+        return true;
+    }
+    op->transfer->period = request->allocate.fill_size;
+    op->transfer->blob = op_new_pattern(pod, request->allocate.fill,
+                                        request->allocate.fill_size, bytes);
+    return op->transfer->blob != NULL;
+}
+
+static bool op_new_tuple(struct pod_op *op, const struct pod_request *request)
+{
+    size_t count = request->tuple.child_count;
+
+    if (!op_new_buffer(op))
+        return false;
+    op->buffer->is_tuple = true;
+    op->buffer->child_count = count;
+    op->buffer->child_numbers = pod_calloc(count, sizeof(uint64_t));
+    op->buffer->children = pod_calloc(count, sizeof(struct pod_buffer *));
+    return op->buffer->child_numbers != NULL && op->buffer->children != NULL;
+}
+
+static bool op_new_write(struct pod *pod, struct pod_op *op,
+                         const struct pod_request *request)
+{
+    op->transfer = pod_transfer_new(pod, op);
+    if (op->transfer == NULL)
+        return false;
+    op->transfer->blob = pod_blob_ref(request->write.data);
+    op->transfer->total = request->write.data->size;
+    op->transfer->to_offset = request->write.offset;
+    op->bytes = request->write.data->size;
+    return op_room_uses(op, 0, 1);
+}
+
+static bool op_new_read(struct pod *pod, struct pod_op *op,
+                        const struct pod_request *request)
+{
+    op->transfer = pod_transfer_new(pod, op);
+    if (op->transfer == NULL)
+        return false;
+    op->transfer->from_offset = request->read.offset;
+    op->transfer->total = request->read.length;
+    op->keeps_data = request->read.stream == NULL;
+    op->shape = pod_calloc(1, sizeof(*op->shape));
+    return op->shape != NULL && op_room_uses(op, 1, 0);
+}
+
+static bool op_new_copy(struct pod *pod, struct pod_op *op)
+{
+    op->transfer = pod_transfer_new(pod, op);
+    return op->transfer != NULL && op_room_uses(op, 1, 1);
+}
+
+static bool op_new_compile(struct pod *pod, struct pod_op *op,
+                           const struct pod_request *request)
+{
+    op->program = pod_calloc(1, sizeof(*op->program));
+    if (op->program == NULL)
+        return false;
+    op->program->handle.maker = op;
+    pod_list_init(&op->program->handle.host_link);
+    pod_list_init(&op->program->loads);
+    pod_list_init(&op->program->closing);
+    op->program->format = request->compile.format;
+    op->program->replicas = request->compile.replicas;
+    op->program->bytes = request->compile.program->size;
+    strncpy(op->program->digest, request->compile.digest,
+            sizeof(op->program->digest) - 1);
+    op->outcomes = pod_calloc(pod->host_count, sizeof(*op->outcomes));
+    op->compiled = pod_compiled_new(pod, request->compile.program, op->program);
+    return op->outcomes != NULL && op->compiled != NULL;
+}
+
+static bool op_new_load(struct pod_op *op)
+{
+    op->load = pod_calloc(1, sizeof(*op->load));
+    if (op->load == NULL)
+        return false;
+    op->load->handle.maker = op;
+    pod_list_init(&op->load->handle.host_link);
+    pod_list_init(&op->load->program_link);
+    pod_list_init(&op->load->users);
+    return true;
+}
+
+static bool op_new_reset(struct pod *pod, struct pod_op *op)
+{
+    op->outcomes = pod_calloc(pod->host_count, sizeof(*op->outcomes));
+    op->calls = pod_calloc(pod->host_count, sizeof(*op->calls));
+    op->call_count = op->calls == NULL ? 0 : pod->host_count;
+    return op->outcomes != NULL && op->calls != NULL;
+}
+
+// ---------------------------------------------------------------- executions
+
+// Deals the lists of the replicas out of one block: numbers, then records.
+static bool op_deal_arrays(struct pod_op *op, size_t buffers)
+{
+    uint64_t *numbers;
+    struct pod_buffer **records;
+
+    op->arrays =
+        pod_calloc(buffers, sizeof(uint64_t) + sizeof(struct pod_buffer *));
+    if (op->arrays == NULL)
+        return false;
+    numbers = op->arrays;
+    records = (struct pod_buffer **)(void *)(numbers + buffers);
+    for (size_t i = 0; i < op->replica_count; i++) {
+        struct pod_replica *replica = &op->replicas[i];
+        replica->inputs = numbers;
+        replica->outputs = numbers + replica->input_count;
+        replica->input_buffers = records;
+        replica->output_buffers = records + replica->input_count;
+        numbers += replica->input_count + replica->output_count;
+        records += replica->input_count + replica->output_count;
+    }
+    return true;
+}
+
+static bool op_room_replicas(struct pod_op *op, size_t count)
+{
+    op->replica_count = count;
+    op->replicas = pod_calloc(count, sizeof(*op->replicas));
+    op->load_uses = pod_calloc(count, sizeof(*op->load_uses));
+    op->calls = pod_calloc(count, sizeof(*op->calls));
+    op->driver_launches = pod_calloc(count, sizeof(*op->driver_launches));
+    op->group_starts = pod_calloc(count + 1, sizeof(*op->group_starts));
+    op->replica_hosts = pod_calloc(count, sizeof(*op->replica_hosts));
+    op->replica_cores = pod_calloc(count, sizeof(*op->replica_cores));
+    return op->replicas != NULL && op->load_uses != NULL && op->calls != NULL &&
+           op->driver_launches != NULL && op->group_starts != NULL &&
+           op->replica_hosts != NULL && op->replica_cores != NULL;
+}
+
+static bool op_new_execute(struct pod_op *op, const struct pod_request *request,
+                           const size_t *auto_counts)
+{
+    size_t reads = 0, writes = 0;
+
+    if (!op_room_replicas(op, request->execute.launch_count))
+        return false;
+    for (size_t i = 0; i < op->replica_count; i++) {
+        const struct pod_launch *launch = &request->execute.launches[i];
+        struct pod_replica *replica = &op->replicas[i];
+        pod_list_init(&op->load_uses[i].link);
+        replica->input_count = launch->input_count;
+        replica->output_count =
+            launch->auto_outputs ? auto_counts[i] : launch->output_count;
+        reads += replica->input_count;
+        writes += replica->output_count;
+    }
+    op->is_gang = request->execute.is_gang;
+    return op_deal_arrays(op, reads + writes) &&
+           op_room_uses(op, reads, writes);
+}
+
+// ----------------------------------------------------------------- all kinds
+
+static bool op_new_kind(struct pod *pod, struct pod_op *op,
+                        const struct pod_request *request,
+                        const size_t *auto_counts)
+{
+    switch (request->kind) {
+    case POD_KIND_ALLOCATE:
+        return op_new_allocate(pod, op, request);
+    case POD_KIND_ALLOCATE_TUPLE:
+        return op_new_tuple(op, request);
+    case POD_KIND_WRITE:
+        return op_new_write(pod, op, request);
+    case POD_KIND_READ:
+        return op_new_read(pod, op, request);
+    case POD_KIND_COPY:
+        return op_new_copy(pod, op);
+    case POD_KIND_COMPILE:
+        return op_new_compile(pod, op, request);
+    case POD_KIND_LOAD:
+        return op_new_load(op);
+    case POD_KIND_EXECUTE:
+        return op_new_execute(op, request, auto_counts);
+    case POD_KIND_RESET:
+        return op_new_reset(pod, op);
+    case POD_KIND_FREE:
+    case POD_KIND_UNLOAD:
+    case POD_KIND_GRAPH:
+    case POD_KIND_COUNT:
+        break;
+    }
+    return true;
+}
+
+struct pod_op *pod_op_new(struct pod *pod, const struct pod_request *request,
+                          const size_t *auto_counts)
+{
+    struct pod_op *op = op_calloc(request->kind);
+
+    if (op == NULL)
+        return NULL;
+    op->priority = (int8_t)request->priority;
+    op->run_on_failure = request->run_on_failure;
+    op->deadline_ns = request->deadline_ns;
+    if (op_copy_texts(op, request) &&
+        op_new_kind(pod, op, request, auto_counts))
+        return op;
+    pod_op_free(pod, op);
+    return NULL;
+}
+
+struct pod_op *pod_op_new_output(struct pod *pod)
+{
+    struct pod_op *op = op_calloc(POD_KIND_ALLOCATE);
+
+    if (op != NULL && op_new_buffer(op)) {
+        op->auto_output = true;
+        return op;
+    }
+    pod_op_free(pod, op);
+    return NULL;
+}
+
+// -------------------------------------------------------------------- freeing
+
+void pod_op_free_work(struct pod_op *op)
+{
+    if (op->transfer != NULL)
+        op->transfer->op = NULL;
+    pod_transfer_unref(op->transfer);
+    pod_free(op->uses);
+    pod_free(op->writes);
+    pod_free(op->load_uses);
+    pod_free(op->calls);
+    pod_free(op->driver_launches);
+    pod_free(op->group_starts);
+    pod_free(op->replica_hosts);
+    pod_free(op->replica_cores);
+    op->transfer = NULL;
+    op->uses = NULL;
+    op->writes = NULL;
+    op->use_count = op->use_capacity = 0;
+    op->write_count = op->write_capacity = 0;
+    op->load_uses = NULL;
+    op->calls = NULL;
+    op->call_count = 0;
+    op->driver_launches = NULL;
+    op->group_starts = NULL;
+    op->replica_hosts = NULL;
+    op->replica_cores = NULL;
+}
+
+static void op_free_buffer(struct pod_buffer *buffer)
+{
+    if (buffer == NULL)
+        return;
+    pod_failure_unref(buffer->handle.loss);
+    pod_free(buffer->child_numbers);
+    pod_free(buffer->children);
+    pod_free(buffer);
+}
+
+static void op_free_program(struct pod_program *program)
+{
+    if (program == NULL)
+        return;
+    pod_failure_unref(program->handle.loss);
+    if (program->has_shape)
+        pod_program_shape_fini(&program->shape);
+    pod_free(program);
+}
+
+static void op_free_load(struct pod_loaded *load)
+{
+    if (load == NULL)
+        return;
+    pod_failure_unref(load->handle.loss);
+    pod_free(load);
+}
+
+void pod_op_free(struct pod *pod, struct pod_op *op)
+{
+    if (op == NULL)
+        return;
+    pod_op_free_work(op);
+    if (op->kind == POD_KIND_COMPILE)
+        pod_compiled_free(op->compiled);
+    op_free_buffer(op->buffer);
+    op_free_program(op->program);
+    op_free_load(op->load);
+    for (size_t i = 0; i < op->outcome_count; i++)
+        pod_failure_unref(op->outcomes[i].failure);
+    pod_free(op->outcomes);
+    pod_free(op->replicas);
+    pod_free(op->arrays);
+    pod_free(op->load_numbers);
+    pod_free(op->deps);
+    pod_failure_unref(op->failure);
+    pod_free(op->causes);
+    pod_free(op->cancel_reason);
+    pod_data_discard(pod, (struct pod_data_chunks){.chunks = op->chunks,
+                                                   .count = op->chunk_count,
+                                                   .bytes = op->kept_bytes});
+    pod_free(op->shape);
+    pod_free(op->block);
+    pod_free(op);
+}

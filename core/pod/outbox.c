@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// From records to drivers: each host has an outbox, filled under the engine's
+// lock and so in one order for all hosts, and emptied by one thread at a time.
+//
+// Whoever filled it empties it once the engine's lock is given up, unless a
+// thread is at it already; that saves a change of threads for each call. One
+// that has made many calls leaves the rest to the host's own thread.
+#include "core/pod/engine.h"
+
+#include <assert.h>
+
+enum { OUTBOX_TURN = 64 };
+
+bool pod_host_up(const struct pod_host *host)
+{
+    return host->state == POD_HOST_READY || host->state == POD_HOST_CORDONED;
+}
+
+void pod_call_init(struct pod_call *call, struct pod_op *op,
+                   struct pod_host *host, enum pod_call_kind kind,
+                   uint64_t number)
+{
+    *call = (struct pod_call){
+        .kind = kind,
+        .state = POD_CALL_IDLE,
+        .index = call->index,
+        .pod = host->pod,
+        .op = op,
+        .host = host,
+        .number = number,
+    };
+    pod_list_init(&call->link);
+    pod_list_init(&call->cancel_link);
+}
+
+uint64_t pod_call_number_locked(struct pod *pod)
+{
+    return ++pod->last_call;
+}
+
+void pod_call_queue_locked(struct pod_call *call, struct pod_after *after)
+{
+    struct pod_host *host = call->host;
+
+    assert(call->state == POD_CALL_IDLE);
+    call->state = POD_CALL_QUEUED;
+    if (call->op != NULL)
+        call->op->open_calls++;
+    pod_mutex_lock(&host->outbox_lock);
+    pod_list_push_back(&host->outbox, &call->link);
+    pod_mutex_unlock(&host->outbox_lock);
+    after->kick |= UINT64_C(1) << (host->id % 64);
+}
+
+bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after)
+{
+    struct pod_host *host = call->host;
+    bool taken_back = false;
+
+    if (host == NULL || call->cancel_asked)
+        return false;
+    pod_mutex_lock(&host->outbox_lock);
+    if (call->state == POD_CALL_QUEUED) {
+        pod_list_remove(&call->link);
+        call->state = POD_CALL_IDLE;
+        taken_back = true;
+    } else if (call->state == POD_CALL_SENT) {
+        call->cancel_asked = true;
+        pod_list_push_back(&host->cancels, &call->cancel_link);
+        after->kick |= UINT64_C(1) << (host->id % 64);
+    }
+    pod_mutex_unlock(&host->outbox_lock);
+    if (taken_back && call->op != NULL)
+        call->op->open_calls--;
+    return taken_back;
+}
+
+void pod_call_answered_locked(struct pod_call *call)
+{
+    pod_mutex_lock(&call->host->outbox_lock);
+    pod_list_remove(&call->cancel_link);
+    call->state = POD_CALL_IDLE;
+    call->cancel_asked = false;
+    pod_mutex_unlock(&call->host->outbox_lock);
+    if (call->op != NULL)
+        call->op->open_calls--;
+}
+
+// -------------------------------------------------------------------- sending
+
+static void outbox_execute(const struct pod_call *call,
+                           const struct pod_driver_call *driver_call)
+{
+    const struct pod_op *op = call->op;
+    uint32_t first = op->group_starts[call->index];
+    struct pod_driver_execute execute = {
+        .launches = &op->driver_launches[first],
+        .launch_count = op->group_starts[call->index + 1] - first,
+        .replica_count = (uint32_t)op->replica_count,
+        .replica_hosts = op->replica_hosts,
+        .replica_cores = op->replica_cores,
+    };
+
+    call->host->driver->ops->execute(call->host->driver, driver_call, &execute);
+}
+
+static void outbox_allocate(const struct pod_call *call,
+                            const struct pod_driver_call *driver_call)
+{
+    const struct pod_buffer *buffer = call->op->buffer;
+
+    call->host->driver->ops->allocate(
+        call->host->driver, driver_call, call->worker_core,
+        buffer->has_shape ? &buffer->shape : NULL, buffer->bytes);
+}
+
+static void outbox_tuple(const struct pod_call *call,
+                         const struct pod_driver_call *driver_call)
+{
+    const struct pod_buffer *buffer = call->op->buffer;
+
+    call->host->driver->ops->allocate_tuple(
+        call->host->driver, driver_call, call->worker_core,
+        buffer->child_numbers, buffer->child_count);
+}
+
+// Makes a call. The answer may come before this returns, so the call is not
+// looked at after its driver has it.
+static void outbox_send(struct pod_call *call)
+{
+    struct pod_driver *driver = call->host->driver;
+    const struct pod_driver_ops *ops = driver->ops;
+    const struct pod_driver_call to = {
+        .op = call->number,
+        .priority = call->op == NULL ? 0 : call->op->priority,
+        .started = pod_call_started,
+        .done = pod_call_done,
+        .arg = call,
+    };
+
+    switch (call->kind) {
+    case POD_CALL_ALLOCATE:
+        outbox_allocate(call, &to);
+        break;
+    case POD_CALL_ALLOCATE_TUPLE:
+        outbox_tuple(call, &to);
+        break;
+    case POD_CALL_DEALLOCATE:
+        ops->deallocate(driver, &to, call->handle);
+        break;
+    case POD_CALL_WRITE:
+        ops->write(driver, &to, call->handle, call->offset, call->data,
+                   call->data_offset, call->count);
+        break;
+    case POD_CALL_READ:
+        ops->read(driver, &to, call->handle, call->offset, call->count);
+        break;
+    case POD_CALL_COPY:
+        ops->copy(driver, &to, call->op->from_number, call->handle);
+        break;
+    case POD_CALL_COMPILE:
+        ops->compile(driver, &to, call->compiled->format, call->compiled->blob,
+                     call->compiled->replicas);
+        break;
+    case POD_CALL_FREE_PROGRAM:
+        ops->free_program(driver, &to, call->handle);
+        break;
+    case POD_CALL_LOAD:
+        ops->load(driver, &to, call->worker_core, call->handle);
+        break;
+    case POD_CALL_UNLOAD:
+        ops->unload(driver, &to, call->handle);
+        break;
+    case POD_CALL_EXECUTE:
+        outbox_execute(call, &to);
+        break;
+    case POD_CALL_RESET:
+        ops->reset(driver, &to);
+        break;
+    }
+}
+
+// Calls go before cancels: a cancel that waits is of a call that has been sent.
+static bool outbox_next_locked(struct pod_host *host,
+                               struct pod_call **out_call, uint64_t *out_cancel)
+{
+    struct pod_list *item = pod_list_pop_front(&host->outbox);
+
+    *out_call = NULL;
+    if (item != NULL) {
+        *out_call = POD_CONTAINER(item, struct pod_call, link);
+        (*out_call)->state = POD_CALL_SENT;
+        return true;
+    }
+    item = pod_list_pop_front(&host->cancels);
+    if (item == NULL)
+        return false;
+    *out_cancel = POD_CONTAINER(item, struct pod_call, cancel_link)->number;
+    return true;
+}
+
+static void outbox_turn_locked(struct pod_host *host, int turns)
+{
+    struct pod_call *call;
+    uint64_t cancel = 0;
+
+    while (turns-- > 0 && !host->stopping &&
+           outbox_next_locked(host, &call, &cancel)) {
+        pod_mutex_unlock(&host->outbox_lock);
+        if (call != NULL)
+            outbox_send(call);
+        else
+            host->driver->ops->cancel(host->driver, cancel);
+        pod_mutex_lock(&host->outbox_lock);
+    }
+}
+
+static bool outbox_waits(const struct pod_host *host)
+{
+    return !pod_list_empty(&host->outbox) || !pod_list_empty(&host->cancels);
+}
+
+void pod_outbox_drain(struct pod_host *host)
+{
+    pod_mutex_lock(&host->outbox_lock);
+    if (!host->draining) {
+        host->draining = true;
+        outbox_turn_locked(host, OUTBOX_TURN);
+        host->draining = false;
+        if (host->stopping || outbox_waits(host))
+            pod_cond_broadcast(&host->outbox_cond);
+    }
+    pod_mutex_unlock(&host->outbox_lock);
+}
+
+static void *outbox_thread(void *arg)
+{
+    struct pod_host *host = arg;
+
+    pod_mutex_lock(&host->outbox_lock);
+    while (!host->stopping) {
+        if (host->draining || !outbox_waits(host)) {
+            pod_cond_wait(&host->outbox_cond, &host->outbox_lock);
+            continue;
+        }
+        host->draining = true;
+        outbox_turn_locked(host, OUTBOX_TURN);
+        host->draining = false;
+    }
+    pod_mutex_unlock(&host->outbox_lock);
+    return NULL;
+}
+
+enum pod_code pod_outbox_start(struct pod_host *host, struct pod_err *err)
+{
+    if (pthread_create(&host->thread, NULL, outbox_thread, host) != 0)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                           "no thread for the calls to host %u", host->id);
+    host->has_thread = true;
+    return POD_OK;
+}
+
+void pod_outbox_stop(struct pod_host *host)
+{
+    pod_mutex_lock(&host->outbox_lock);
+    host->stopping = true;
+    pod_cond_broadcast(&host->outbox_cond);
+    while (host->draining)
+        pod_cond_wait(&host->outbox_cond, &host->outbox_lock);
+    pod_mutex_unlock(&host->outbox_lock);
+    if (host->has_thread)
+        (void)pthread_join(host->thread, NULL);
+    host->has_thread = false;
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of the pod: made, started, drained, stopped; its lock and its timer.
+//
+// Stopping: what is open ends, the outboxes stop, the drivers are closed and
+// answer all they have; only then are the records freed.
+#include "core/pod/engine.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+
+enum { POD_DEFAULT_CHUNK = 4 << 20 };
+
+static struct pod_failure *pod_new_fallback(const struct pod *pod)
+{
+    struct pod_err err;
+
+    pod_err_set(&err, POD_REASON_OUT_OF_MEMORY,
+                "there was no memory to say why");
+    return pod_failure_new(pod, NULL, &err, false);
+}
+
+static void pod_init_lists(struct pod *pod)
+{
+    pod_list_init(&pod->open);
+    pod_list_init(&pod->history);
+    pod_list_init(&pod->data);
+    pod_list_init(&pod->compiled);
+    pod_list_init(&pod->compiled_old);
+    pod_list_init(&pod->programs);
+    pod_list_init(&pod->local);
+    pod_list_init(&pod->woken);
+}
+
+struct pod *pod_new(const struct pod_options *options)
+{
+    struct pod *pod = pod_calloc(1, sizeof(*pod));
+
+    if (pod == NULL)
+        return NULL;
+    pod->options = *options;
+    if (pod->options.chunk_bytes == 0)
+        pod->options.chunk_bytes = POD_DEFAULT_CHUNK;
+    if (pod->options.history_count == 0)
+        pod->options.history_count = 1;
+    pod->last_number =
+        options->first_number == 0 ? 0 : options->first_number - 1;
+    pod->last_call = POD_CALL_BASE;
+    pod->timer_ns = POD_NEVER;
+    pod_mutex_init(&pod->lock, POD_RANK_ENGINE, "pod");
+    pod_mutex_init(&pod->staging_lock, POD_RANK_STAGING, "staging");
+    pod_cond_init(&pod->timer_cond);
+    pod_cond_init(&pod->idle_cond);
+    pod_init_lists(pod);
+    pod->now_ns = pod_now(pod);
+    pod->sched = pod_sched_new();
+    pod->fallback = pod_new_fallback(pod);
+    if (pod->sched != NULL && pod->fallback != NULL)
+        return pod;
+    pod_destroy(pod);
+    return NULL;
+}
+
+// ----------------------------------------------------------------------- hosts
+
+static void pod_host_free(struct pod_host *host)
+{
+    if (host == NULL)
+        return;
+    if (host->driver != NULL)
+        host->driver->ops->free(host->driver);
+    pod_mutex_fini(&host->outbox_lock);
+    pod_cond_fini(&host->outbox_cond);
+    pod_failure_unref(host->loss);
+    pod_host_info_free(host->info);
+    pod_free(host->address);
+    pod_free(host);
+}
+
+static struct pod_host *pod_host_new(struct pod *pod, const char *address)
+{
+    struct pod_host *host = pod_calloc(1, sizeof(*host));
+
+    if (host == NULL)
+        return NULL;
+    host->pod = pod;
+    host->id = (uint32_t)pod->host_count;
+    host->state = POD_HOST_CONNECTING;
+    pod_list_init(&host->handles);
+    pod_list_init(&host->outbox);
+    pod_list_init(&host->cancels);
+    pod_mutex_init(&host->outbox_lock, POD_RANK_OUTBOX, "outbox");
+    pod_cond_init(&host->outbox_cond);
+    host->address = pod_strdup(address);
+    if (host->address != NULL)
+        return host;
+    pod_host_free(host);
+    return NULL;
+}
+
+enum pod_code pod_add_host(struct pod *pod, struct pod_driver *owned_driver,
+                           const char *address, struct pod_err *err)
+{
+    struct pod_host *host = pod_host_new(pod, address);
+    struct pod_host **hosts = NULL;
+
+    if (host != NULL)
+        hosts = pod_realloc(pod->hosts, pod->host_count + 1,
+                            sizeof(struct pod_host *));
+    if (hosts == NULL) {
+        pod_host_free(host);
+        owned_driver->ops->free(owned_driver);
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                           "no memory for host \"%s\"", address);
+    }
+    host->driver = owned_driver;
+    pod->hosts = hosts;
+    pod->hosts[pod->host_count++] = host;
+    return POD_OK;
+}
+
+// ------------------------------------------------------------------- the lock
+
+void pod_enter(struct pod *pod, struct pod_after *after)
+{
+    *after = (struct pod_after){.pod = pod};
+    pod_list_init(&after->transfers);
+    pod_list_init(&after->garbage);
+    pod_mutex_lock(&pod->lock);
+}
+
+static int64_t pod_due_locked(const struct pod *pod)
+{
+    int64_t due = pod_sched_next_deadline(pod->sched);
+    int64_t history = pod_history_due_locked(pod);
+    int64_t data = pod_data_due_locked(pod);
+
+    if (history < due)
+        due = history;
+    return data < due ? data : due;
+}
+
+static void pod_after_run(struct pod_after *after)
+{
+    struct pod *pod = after->pod;
+    struct pod_list *item;
+
+    for (size_t i = 0; after->kick != 0 && i < pod->host_count; i++) {
+        if (after->kick & (UINT64_C(1) << (i % 64)))
+            pod_outbox_drain(pod->hosts[i]);
+    }
+    while ((item = pod_list_pop_front(&after->transfers)) != NULL)
+        pod_transfer_after(
+            POD_CONTAINER(item, struct pod_transfer, after_link));
+    while ((item = pod_list_pop_front(&after->garbage)) != NULL)
+        pod_op_free(pod, POD_CONTAINER(item, struct pod_op, link));
+    if (after->notify && pod->options.notify != NULL)
+        pod->options.notify(pod->options.notify_arg);
+}
+
+void pod_leave(struct pod *pod, struct pod_after *after)
+{
+    pod_run_local_locked(pod, after);
+    pod_history_trim_locked(pod, after);
+    if (pod_due_locked(pod) < pod->timer_ns)
+        pod_cond_signal(&pod->timer_cond);
+    if (after->idle)
+        pod_cond_broadcast(&pod->idle_cond);
+    pod_mutex_unlock(&pod->lock);
+    pod_after_run(after);
+}
+
+// ----------------------------------------------------------------------- timer
+
+static bool pod_tick_data(struct pod *pod)
+{
+    struct pod_data_chunks chunks;
+    bool dropped;
+
+    pod_mutex_lock(&pod->lock);
+    dropped = pod_data_expire_locked(pod, pod_now_locked(pod), &chunks);
+    pod_mutex_unlock(&pod->lock);
+    if (dropped)
+        pod_data_discard(pod, chunks);
+    return dropped;
+}
+
+void pod_tick(struct pod *pod)
+{
+    struct pod_after after;
+
+    pod_enter(pod, &after);
+    pod_advance_locked(pod, &after);
+    pod_leave(pod, &after);
+    while (pod_tick_data(pod)) {
+    }
+}
+
+static void *pod_timer_thread(void *arg)
+{
+    struct pod *pod = arg;
+
+    pod_mutex_lock(&pod->lock);
+    while (pod->phase != POD_PHASE_STOPPED) {
+        pod->timer_ns = pod_due_locked(pod);
+        if (pod->timer_ns == POD_NEVER)
+            pod_cond_wait(&pod->timer_cond, &pod->lock);
+        else if (pod->timer_ns > pod_now(pod))
+            (void)pod_cond_wait_until(&pod->timer_cond, &pod->lock,
+                                      pod->timer_ns);
+        if (pod->phase == POD_PHASE_STOPPED)
+            break;
+        // While it works nobody needs to wake it.
+        pod->timer_ns = INT64_MIN;
+        pod_mutex_unlock(&pod->lock);
+        pod_tick(pod);
+        pod_mutex_lock(&pod->lock);
+    }
+    pod_mutex_unlock(&pod->lock);
+    return NULL;
+}
+
+// Simulated time does not pass by itself: whoever moves it calls pod_tick.
+static bool pod_needs_timer(const struct pod *pod)
+{
+    return pod->options.clock.mono_ns == pod_clock_system.mono_ns;
+}
+
+enum pod_code pod_start(struct pod *pod, struct pod_err *err)
+{
+    pod->phase = POD_PHASE_RUNNING;
+    if (pod_needs_timer(pod)) {
+        if (pthread_create(&pod->timer, NULL, pod_timer_thread, pod) != 0)
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                               "no thread for the timer");
+        pod->has_timer = true;
+    }
+    for (size_t i = 0; i < pod->host_count; i++) {
+        enum pod_code code = pod_outbox_start(pod->hosts[i], err);
+        if (code != POD_OK)
+            return code;
+    }
+    for (size_t i = 0; i < pod->host_count; i++) {
+        struct pod_host *host = pod->hosts[i];
+        struct pod_driver_observer observer = pod_loss_observer(host);
+        host->opened = true;
+        host->driver->ops->open(host->driver, &observer);
+    }
+    return POD_OK;
+}
+
+// --------------------------------------------------------------------- waiting
+
+static bool pod_hosts_answered(const struct pod *pod)
+{
+    bool answered = true;
+
+    for (size_t i = 0; i < pod->host_count; i++)
+        answered = answered && pod->hosts[i]->answered;
+    return answered;
+}
+
+static bool pod_is_idle(const struct pod *pod)
+{
+    return pod->open_count == 0;
+}
+
+static void pod_await(struct pod *pod, bool (*done)(const struct pod *pod),
+                      int64_t timeout_ns)
+{
+    int64_t until = pod_time_add(pod_clock_mono(&pod_clock_system), timeout_ns);
+    bool in_time = true;
+
+    pod_mutex_lock(&pod->lock);
+    while (in_time && !done(pod)) {
+        if (until == POD_NEVER)
+            pod_cond_wait(&pod->idle_cond, &pod->lock);
+        else
+            in_time = pod_cond_wait_until(&pod->idle_cond, &pod->lock, until);
+    }
+    pod_mutex_unlock(&pod->lock);
+}
+
+void pod_await_hosts(struct pod *pod, int64_t timeout_ns)
+{
+    pod_await(pod, pod_hosts_answered, timeout_ns);
+}
+
+void pod_drain(struct pod *pod)
+{
+    struct pod_after after;
+
+    pod_enter(pod, &after);
+    if (pod->phase == POD_PHASE_RUNNING)
+        pod->phase = POD_PHASE_DRAINING;
+    pod_wake_all_locked(pod, &after);
+    pod_leave(pod, &after);
+}
+
+static void pod_end_all(struct pod *pod)
+{
+    struct pod_after after;
+
+    pod_enter(pod, &after);
+    pod_end_all_locked(pod, NULL, POD_REASON_DRAIN_TIMEOUT,
+                       "the pod stopped before it was done", &after);
+    pod_leave(pod, &after);
+}
+
+void pod_await_idle(struct pod *pod, int64_t timeout_ns)
+{
+    pod_await(pod, pod_is_idle, timeout_ns);
+    pod_end_all(pod);
+}
+
+// ------------------------------------------------------------------------ end
+
+void pod_stop(struct pod *pod)
+{
+    pod_drain(pod);
+    pod_end_all(pod);
+    pod_mutex_lock(&pod->lock);
+    pod->phase = POD_PHASE_STOPPED;
+    pod_cond_broadcast(&pod->timer_cond);
+    pod_mutex_unlock(&pod->lock);
+    if (pod->has_timer)
+        (void)pthread_join(pod->timer, NULL);
+    pod->has_timer = false;
+    for (size_t i = 0; i < pod->host_count; i++)
+        pod_outbox_stop(pod->hosts[i]);
+    for (size_t i = 0; i < pod->host_count; i++) {
+        struct pod_host *host = pod->hosts[i];
+        if (host->opened)
+            host->driver->ops->close(host->driver);
+        host->opened = false;
+    }
+}
+
+static void pod_free_operations(struct pod *pod)
+{
+    struct pod_op *op = pod_table_before(&pod->table, UINT64_MAX);
+
+    while (op != NULL) {
+        struct pod_op *before = pod_table_before(&pod->table, op->number);
+        pod_op_free(pod, op);
+        op = before;
+    }
+    pod_table_fini(&pod->table);
+}
+
+void pod_destroy(struct pod *pod)
+{
+    struct pod_list *item;
+
+    if (pod == NULL)
+        return;
+    pod_free_operations(pod);
+    pod_list_splice(&pod->compiled, &pod->compiled_old);
+    while ((item = pod_list_pop_front(&pod->compiled)) != NULL)
+        pod_compiled_free(POD_CONTAINER(item, struct pod_compiled, link));
+    for (size_t i = 0; i < pod->host_count; i++)
+        pod_host_free(pod->hosts[i]);
+    pod_free(pod->hosts);
+    pod_topology_fini(pod);
+    pod_sched_free(pod->sched);
+    pod_free(pod->edges.items);
+    pod_free(pod->edges.deps);
+    pod_failure_unref(pod->fallback);
+    pod_mutex_fini(&pod->lock);
+    pod_mutex_fini(&pod->staging_lock);
+    pod_cond_fini(&pod->timer_cond);
+    pod_cond_fini(&pod->idle_cond);
+    pod_free(pod);
+}
+
+// ------------------------------------------------------------------- counters
+
+const char *pod_instance(const struct pod *pod)
+{
+    return pod->options.instance;
+}
+
+uint64_t pod_last_number(struct pod *pod)
+{
+    pod_mutex_lock(&pod->lock);
+    uint64_t number = pod->last_number;
+    pod_mutex_unlock(&pod->lock);
+    return number;
+}
+
+uint64_t pod_revision(struct pod *pod)
+{
+    pod_mutex_lock(&pod->lock);
+    uint64_t revision = pod->revision;
+    pod_mutex_unlock(&pod->lock);
+    return revision;
+}
+
+bool pod_draining(struct pod *pod)
+{
+    pod_mutex_lock(&pod->lock);
+    bool draining = pod->phase >= POD_PHASE_DRAINING;
+    pod_mutex_unlock(&pod->lock);
+    return draining;
+}

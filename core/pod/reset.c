@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of many things at once: the reset of the pod, and its stop.
+#include "core/pod/engine.h"
+
+void pod_end_all_locked(struct pod *pod, const struct pod_op *but,
+                        enum pod_reason reason, const char *text,
+                        struct pod_after *after)
+{
+    struct pod_list *at = pod->open.next;
+    struct pod_list all;
+
+    // Each in a list of its own that ends cannot disturb: an operation leaves
+    // pod->open when it settles, others with it.
+    pod_list_init(&all);
+    for (; at != &pod->open; at = at->next) {
+        struct pod_op *op = POD_CONTAINER(at, struct pod_op, link);
+        if (op != but && !pod_op_ended(op))
+            pod_list_push_back(&all, &op->doomed);
+    }
+    while ((at = pod_list_pop_front(&all)) != NULL) {
+        struct pod_op *op = POD_CONTAINER(at, struct pod_op, doomed);
+        if (pod_op_ended(op))
+            continue;
+        pod_fail_locked(pod, op, reason, text);
+        if (but != NULL)
+            op->root = op->failure->root = but->number;
+        pod_step_locked(pod, op, POD_SCHED_END, POD_SCHED_CANCELLED, false,
+                        after);
+    }
+}
+
+static void reset_host_handles(struct pod *pod, struct pod_host *host,
+                               uint64_t number)
+{
+    struct pod_list *at;
+
+    while ((at = host->handles.next) != &host->handles) {
+        struct pod_handle *handle =
+            POD_CONTAINER(at, struct pod_handle, host_link);
+        pod_list_remove(at);
+        pod_handle_gone_locked(pod, handle, number);
+    }
+}
+
+static void reset_programs(struct pod *pod, uint64_t number)
+{
+    struct pod_list *at;
+
+    while ((at = pod_list_pop_front(&pod->programs)) != NULL)
+        pod_handle_gone_locked(
+            pod, POD_CONTAINER(at, struct pod_handle, host_link), number);
+    pod_compiled_forget_all_locked(pod);
+}
+
+// Handles that their hosts lost stand in no list; they are found by number.
+static void reset_lost_handles(struct pod *pod, uint64_t number)
+{
+    struct pod_op *op = pod_table_before(&pod->table, UINT64_MAX);
+
+    for (; op != NULL; op = pod_table_before(&pod->table, op->number)) {
+        struct pod_handle *handle = pod_op_handle(op);
+        if (handle != NULL && !handle->free_done)
+            pod_handle_gone_locked(pod, handle, number);
+    }
+}
+
+void pod_reset_all_locked(struct pod *pod, struct pod_op *reset,
+                          struct pod_after *after)
+{
+    pod_end_all_locked(pod, reset, POD_REASON_POD_RESET, "the pod was reset",
+                       after);
+    for (size_t i = 0; i < pod->host_count; i++)
+        reset_host_handles(pod, pod->hosts[i], reset->number);
+    reset_programs(pod, reset->number);
+    reset_lost_handles(pod, reset->number);
+    if (!reset->settled)
+        pod->reset = reset;
+}
+
+void pod_reset_launch_locked(struct pod *pod, struct pod_op *op,
+                             struct pod_after *after)
+{
+    for (size_t i = 0; i < pod->host_count; i++) {
+        struct pod_host *host = pod->hosts[i];
+        if (!pod_host_up(host))
+            continue;
+        op->calls[i].index = (uint32_t)op->outcome_count;
+        op->outcomes[op->outcome_count++] =
+            (struct pod_outcome){.host = host->id, .state = POD_SCHED_RUNNING};
+        pod_call_init(&op->calls[i], op, host, POD_CALL_RESET, op->number);
+        pod_call_queue_locked(&op->calls[i], after);
+    }
+    if (op->outcome_count == 0)
+        pod_done_local_locked(pod, op);
+}
+
+void pod_reset_answer_locked(struct pod *pod, struct pod_call *call,
+                             struct pod_answer *answer, struct pod_after *after)
+{
+    struct pod_op *op = call->op;
+    struct pod_outcome *outcome = &op->outcomes[call->index];
+
+    outcome->state = answer->state;
+    if (answer->failure != NULL)
+        outcome->failure = pod_failure_ref(answer->failure);
+    pod_keep_failure_locked(pod, op, answer);
+    if (op->open_calls == 0)
+        pod_complete_locked(pod, op, after);
+}

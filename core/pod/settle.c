@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of an operation's use of things, its place in history, its expiry.
+//
+// An operation is kept while it is open or not settled, while somebody waits
+// for it, while the handle it made lives, while its bytes are kept, and while
+// it is pinned (it is a buffer's last writer, or another record points at what
+// it made). After that it is history, which is bounded by count and by age.
+#include "core/pod/engine.h"
+
+#include <assert.h>
+
+enum { HISTORY_BATCH = 64 };
+
+// ---------------------------------------------------------------------- settle
+
+static void settle_buffer_gone(struct pod *pod, struct pod_buffer *buffer)
+{
+    if (buffer->handle.free_done)
+        return;
+    buffer->handle.free_done = true;
+    pod_memory_exists_locked(pod, buffer, false);
+    pod_memory_release_locked(pod, buffer);
+    pod_list_remove(&buffer->handle.host_link);
+    pod_hazard_forget_locked(pod, buffer);
+    for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
+        pod_unpin_locked(pod, buffer->children[i]->handle.maker);
+}
+
+// A load does not stand on its program any more.
+void pod_load_leave_locked(struct pod *pod, struct pod_loaded *load)
+{
+    struct pod_program *program = load->program;
+
+    if (program == NULL)
+        return;
+    if (load->handle.freed_by == 0)
+        program->load_count--;
+    pod_list_remove(&load->program_link);
+    load->program = NULL;
+    pod_unpin_locked(pod, program->handle.maker);
+}
+
+static void settle_load_gone(struct pod *pod, struct pod_loaded *load)
+{
+    if (load->handle.free_done)
+        return;
+    load->handle.free_done = true;
+    load->handle.exists = false;
+    load->freeing = NULL;
+    pod_list_remove(&load->handle.host_link);
+    pod_load_leave_locked(pod, load);
+}
+
+static void settle_program_gone(struct pod *pod, struct pod_program *program)
+{
+    struct pod_compiled *compiled = program->compiled;
+
+    program->handle.free_done = true;
+    program->compiled = NULL;
+    pod_list_remove(&program->handle.host_link);
+    if (compiled != NULL)
+        pod_compiled_unref_locked(pod, compiled);
+}
+
+void pod_handle_gone_locked(struct pod *pod, struct pod_handle *handle,
+                            uint64_t number)
+{
+    struct pod_op *maker = handle->maker;
+
+    if (maker->buffer != NULL && handle->freed_by == 0)
+        pod->hosts[maker->buffer->host]->buffers--;
+    if (maker->load != NULL)
+        pod_load_leave_locked(pod, maker->load);
+    if (handle->freed_by == 0)
+        handle->freed_by = number;
+    if (maker->buffer != NULL)
+        settle_buffer_gone(pod, maker->buffer);
+    else if (maker->load != NULL)
+        settle_load_gone(pod, maker->load);
+    else
+        settle_program_gone(pod, maker->program);
+    pod_retire_locked(pod, maker);
+}
+
+// What an operation freed is gone, even if its host says that it failed: the
+// handle cannot be used any more.
+static void settle_freed(struct pod *pod, struct pod_op *op)
+{
+    if (op->kind == POD_KIND_UNLOAD) {
+        settle_load_gone(pod, op->target_load);
+        pod_retire_locked(pod, op->target_load->handle.maker);
+    }
+    if (op->kind != POD_KIND_FREE)
+        return;
+    if (op->target != NULL) {
+        settle_buffer_gone(pod, op->target);
+        pod_retire_locked(pod, op->target->handle.maker);
+    }
+    if (op->target_program != NULL) {
+        settle_program_gone(pod, op->target_program);
+        pod_retire_locked(pod, op->target_program->handle.maker);
+    }
+}
+
+// A handle whose making failed has nothing to keep.
+static void settle_failed(struct pod *pod, struct pod_op *op)
+{
+    if (op->buffer != NULL) {
+        pod_memory_release_locked(pod, op->buffer);
+        pod_list_remove(&op->buffer->handle.host_link);
+    }
+    if (op->load == NULL)
+        return;
+    pod_list_remove(&op->load->handle.host_link);
+    if (op->load->handle.freed_by == 0)
+        pod_load_leave_locked(pod, op->load);
+}
+
+void pod_settle_locked(struct pod *pod, struct pod_op *op)
+{
+    if (op->settled)
+        return;
+    op->settled = true;
+    pod_list_remove(&op->link);
+    pod_list_remove(&op->memory_link);
+    pod_hazard_settle_locked(op);
+    if (op->state != POD_SCHED_SUCCEEDED)
+        settle_failed(pod, op);
+    settle_freed(pod, op);
+    pod_hazard_hold_locked(pod, op, false);
+    op->target = NULL;
+    op->source = NULL;
+    op->target_program = NULL;
+    op->target_load = NULL;
+    if (pod->reset == op)
+        pod->reset = NULL;
+    pod_op_free_work(op);
+    pod_retire_locked(pod, op);
+}
+
+// --------------------------------------------------------------------- history
+
+static bool retire_handle_lives(const struct pod_op *op)
+{
+    const struct pod_handle *handle = pod_op_handle(op);
+
+    if (handle == NULL || handle->free_done)
+        return false;
+    return handle->freed_by != 0 || !(handle->failed || handle->lost);
+}
+
+// A buffer that failed or is lost pins its own maker as its last writer.
+static uint32_t retire_own_pins(const struct pod_op *op)
+{
+    return op->buffer != NULL && op->buffer->last_writer == op ? 1 : 0;
+}
+
+void pod_retire_locked(struct pod *pod, struct pod_op *op)
+{
+    if (op->retired || op->link.next != &op->link || !op->settled ||
+        op->node != NULL || op->pins > retire_own_pins(op) || op->has_data ||
+        retire_handle_lives(op))
+        return;
+    op->retired = true;
+    op->retired_ns = pod->now_ns;
+    pod_list_push_back(&pod->history, &op->link);
+    pod->history_count++;
+}
+
+// A handle that failed or is lost goes with its record: what it held of others
+// is let go.
+static void history_expire_handle(struct pod *pod, struct pod_op *op)
+{
+    struct pod_buffer *buffer = op->buffer;
+
+    if (buffer != NULL && !buffer->handle.free_done) {
+        struct pod_op *writer = buffer->last_writer;
+        buffer->last_writer = NULL;
+        if (writer != NULL && writer != op)
+            pod_unpin_locked(pod, writer);
+        pod->hosts[buffer->host]->buffers--;
+        for (size_t i = 0; i < buffer->child_count; i++) {
+            buffer->children[i]->tuple_uses--;
+            pod_unpin_locked(pod, buffer->children[i]->handle.maker);
+        }
+    }
+    if (op->program != NULL && op->program->compiled != NULL) {
+        struct pod_compiled *compiled = op->program->compiled;
+        op->program->compiled = NULL;
+        pod_compiled_unref_locked(pod, compiled);
+    }
+}
+
+static void history_expire(struct pod *pod, struct pod_op *op,
+                           struct pod_after *after)
+{
+    pod_list_remove(&op->link);
+    pod->history_count--;
+    op->expired = true;
+    pod_table_remove(&pod->table, op->number);
+    pod->by_state[op->state]--;
+    pod->by_kind[op->kind]--;
+    if (op->host != POD_NO_ID)
+        pod->hosts[op->host]->kept_operations--;
+    history_expire_handle(pod, op);
+    pod_list_push_back(&after->garbage, &op->link);
+}
+
+static bool history_due(const struct pod *pod, const struct pod_op *oldest)
+{
+    int64_t due = pod_time_add(oldest->retired_ns, pod->options.history_age_ns);
+
+    return pod->history_count > pod->options.history_count ||
+           due <= pod->now_ns;
+}
+
+void pod_history_trim_locked(struct pod *pod, struct pod_after *after)
+{
+    for (int i = 0; i < HISTORY_BATCH && !pod_list_empty(&pod->history); i++) {
+        struct pod_op *oldest =
+            POD_CONTAINER(pod->history.next, struct pod_op, link);
+        if (!history_due(pod, oldest))
+            return;
+        history_expire(pod, oldest, after);
+    }
+}
+
+int64_t pod_history_due_locked(const struct pod *pod)
+{
+    const struct pod_op *oldest;
+
+    if (pod_list_empty(&pod->history))
+        return POD_NEVER;
+    oldest = POD_CONTAINER(pod->history.next, struct pod_op, link);
+    if (history_due(pod, oldest))
+        return pod->now_ns;
+    return pod_time_add(oldest->retired_ns, pod->options.history_age_ns);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch of requests on its way to become operations. For core/pod alone.
+#ifndef POD_POD_SUBMIT_H
+#define POD_POD_SUBMIT_H
+
+#include "core/pod/engine.h"
+
+enum {
+    POD_MAX_LABELS = 16,
+    POD_MAX_PRIORITY = 10,
+    POD_MAX_REFS = 65536,    // in any one list of a request
+    POD_MAX_REPLICAS = 4096, // of a gang, and of a program
+    POD_MAX_REQUESTS = 1000001,
+};
+
+struct pod_batch_item {
+    const struct pod_request *request;
+    struct pod_op *op;
+    size_t index;        // of op in batch.ops; its outputs stand before it
+    size_t output_count; // automatic ones, of all launches
+    size_t *auto_counts; // by launch; NULL if the request has none
+};
+
+struct pod_batch {
+    struct pod *pod;
+    struct pod_batch_item *items;
+    size_t count;
+    struct pod_op **ops; // in the order of their numbers
+    size_t op_count;
+    size_t *edge_starts; // op_count + 1: whose edges are whose
+    size_t checked;      // items whose marks and hazards are made
+    uint32_t *lanes;     // of all executions
+    size_t lane_count;
+    uint64_t first; // number of ops[0]
+    int64_t now_ns;
+    int64_t wall_ns;
+    uint64_t *out_existing;
+    struct pod_err *err;
+};
+
+// Sets err.pointer to the request's place and a member in it; gives err->code.
+enum pod_code pod_batch_at(const struct pod_batch *batch, size_t item,
+                           const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// What needs no lock: limits of a request.
+enum pod_code pod_check_limits(const struct pod_batch *batch, size_t item)
+    __attribute__((warn_unused_result));
+
+// What a reference may name.
+enum pod_want {
+    POD_WANT_ANY,
+    POD_WANT_BUFFER,
+    POD_WANT_PROGRAM,
+    POD_WANT_LOAD
+};
+
+// The operation that a reference of item `item` names: kept, of the right kind,
+// and its handle not freed. err without a place.
+enum pod_code pod_batch_find_locked(const struct pod_batch *batch, size_t item,
+                                    const struct pod_ref *ref,
+                                    enum pod_want want, struct pod_op **out_op)
+    __attribute__((warn_unused_result));
+
+// The shape of the program that a load reference will run, or NULL if it is not
+// known.
+const struct pod_program_shape *
+pod_batch_shape_locked(const struct pod_batch *batch, size_t item,
+                       const struct pod_ref *load);
+
+// Checks a request against the state and marks what it does to handles, so
+// that later requests of the batch see it. An error has marked nothing.
+enum pod_code pod_check_request_locked(struct pod_batch *batch, size_t item)
+    __attribute__((warn_unused_result));
+enum pod_code pod_check_execute_locked(struct pod_batch *batch, size_t item)
+    __attribute__((warn_unused_result));
+// Takes the marks of an operation back.
+void pod_check_undo_locked(struct pod *pod, struct pod_op *op);
+
+// Whether a core can take something new.
+enum pod_code pod_check_place_locked(const struct pod *pod, uint32_t core,
+                                     struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// Finds the edges of an operation (automatic outputs too); false: no memory.
+bool pod_batch_edges_locked(struct pod_batch *batch, struct pod_op *op,
+                            const struct pod_batch_item *item);
+
+// Puts operations that cannot be refused any more in the table and in the
+// scheduler, and applies what that brings. `edge_starts` as in the batch.
+void pod_admit_locked(struct pod *pod, struct pod_op **ops, size_t count,
+                      const size_t *edge_starts, struct pod_after *after);
+
+#endif

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes move in pieces of a fixed size, a few at a time, so that no transfer
+// costs more memory than its slots.
+//
+// A slot reads its piece, or takes it from the blob that was given, and then
+// writes it to a buffer, keeps it, or hands it to a stream in order. Streams
+// are pushed to without the lock: `pushing` says that a thread is at it, and
+// that thread does what others ask for meanwhile, the finish too.
+#include "core/pod/engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+
+struct pod_transfer *pod_transfer_new(struct pod *pod, struct pod_op *op)
+{
+    struct pod_transfer *transfer = pod_calloc(1, sizeof(*transfer));
+
+    if (transfer == NULL)
+        return NULL;
+    transfer->refs = 1;
+    transfer->pod = pod;
+    transfer->op = op;
+    pod_list_init(&transfer->after_link);
+    for (uint32_t i = 0; i < POD_TRANSFER_SLOTS; i++) {
+        transfer->slots[i].call.index = i;
+        pod_list_init(&transfer->slots[i].call.link);
+        pod_list_init(&transfer->slots[i].call.cancel_link);
+    }
+    return transfer;
+}
+
+void pod_transfer_unref(struct pod_transfer *transfer)
+{
+    if (transfer == NULL || atomic_fetch_sub(&transfer->refs, 1) != 1)
+        return;
+    for (size_t i = 0; i < POD_TRANSFER_SLOTS; i++)
+        pod_blob_unref(transfer->slots[i].blob);
+    pod_blob_unref(transfer->blob);
+    pod_free(transfer);
+}
+
+static void transfer_queue_after(struct pod_transfer *transfer,
+                                 struct pod_after *after)
+{
+    if (transfer->queued)
+        return;
+    transfer->queued = true;
+    atomic_fetch_add(&transfer->refs, 1);
+    pod_list_push_back(&after->transfers, &transfer->after_link);
+}
+
+static void transfer_drop(struct pod_transfer_slot *slot)
+{
+    pod_blob_unref(slot->blob);
+    slot->blob = NULL;
+    slot->arrived = false;
+}
+
+// -------------------------------------------------------------------- pieces
+
+static size_t transfer_chunk(const struct pod_transfer *transfer)
+{
+    return transfer->pod->options.chunk_bytes;
+}
+
+static struct pod_transfer_slot *transfer_slot_at(struct pod_transfer *transfer,
+                                                  uint64_t offset)
+{
+    return &transfer
+                ->slots[offset / transfer_chunk(transfer) % POD_TRANSFER_SLOTS];
+}
+
+// The first call of an operation bears its number, but an ALLOCATE's own number
+// names its buffer.
+static uint64_t transfer_number(struct pod_transfer *transfer,
+                                const struct pod_transfer_slot *slot)
+{
+    bool own = slot->offset == 0 && transfer->op->kind != POD_KIND_ALLOCATE;
+
+    return own ? transfer->op->number : pod_call_number_locked(transfer->pod);
+}
+
+static void transfer_write(struct pod_transfer *transfer,
+                           struct pod_transfer_slot *slot, uint64_t number,
+                           struct pod_after *after)
+{
+    struct pod_call *call = &slot->call;
+
+    pod_call_init(call, transfer->op, transfer->to, POD_CALL_WRITE, number);
+    call->handle = transfer->to_handle;
+    call->offset = transfer->to_offset + slot->offset;
+    call->count = slot->count;
+    call->data = slot->blob != NULL ? slot->blob : transfer->blob;
+    call->data_offset = slot->blob != NULL ? 0 : (size_t)slot->offset;
+    if (slot->blob == NULL && transfer->period > 0)
+        call->data_offset = (size_t)(slot->offset % transfer->period);
+    pod_call_queue_locked(call, after);
+}
+
+static void transfer_read(struct pod_transfer *transfer,
+                          struct pod_transfer_slot *slot, uint64_t number,
+                          struct pod_after *after)
+{
+    struct pod_call *call = &slot->call;
+
+    pod_call_init(call, transfer->op, transfer->from, POD_CALL_READ, number);
+    call->handle = transfer->from_handle;
+    call->offset = transfer->from_offset + slot->offset;
+    call->count = slot->count;
+    pod_call_queue_locked(call, after);
+}
+
+static void transfer_fail(struct pod_transfer *transfer, enum pod_reason reason,
+                          const char *text)
+{
+    struct pod_op *op = transfer->op;
+
+    transfer->failing = true;
+    if (op->outcome != POD_SCHED_SUCCEEDED || pod_op_ended(op))
+        return;
+    op->outcome = POD_SCHED_FAILED;
+    pod_fail_locked(transfer->pod, op, reason, text);
+}
+
+static bool transfer_hosts_up(const struct pod_transfer *transfer)
+{
+    return (transfer->from == NULL || pod_host_up(transfer->from)) &&
+           (transfer->to == NULL || pod_host_up(transfer->to));
+}
+
+// Begins as many pieces as there are free slots.
+static void transfer_pump(struct pod_transfer *transfer,
+                          struct pod_after *after)
+{
+    size_t chunk = transfer_chunk(transfer);
+
+    if (!transfer->failing && transfer->next < transfer->total &&
+        !transfer_hosts_up(transfer))
+        transfer_fail(transfer, POD_REASON_HOST_UNAVAILABLE,
+                      "its host is not connected");
+    while (!transfer->failing && !transfer->full &&
+           transfer->next < transfer->total) {
+        struct pod_transfer_slot *slot =
+            transfer_slot_at(transfer, transfer->next);
+        uint64_t left = transfer->total - transfer->next;
+        if (slot->busy)
+            return;
+        slot->busy = true;
+        slot->offset = transfer->next;
+        slot->count = left < chunk ? (size_t)left : chunk;
+        transfer->next += slot->count;
+        uint64_t number = transfer_number(transfer, slot);
+        if (transfer->from != NULL)
+            transfer_read(transfer, slot, number, after);
+        else
+            transfer_write(transfer, slot, number, after);
+    }
+}
+
+// ----------------------------------------------------------------- progress
+
+// Pieces that have come are kept in order of their place.
+static void transfer_keep(struct pod_transfer *transfer,
+                          struct pod_transfer_slot *slot)
+{
+    size_t index = (size_t)(slot->offset / transfer_chunk(transfer));
+
+    transfer->op->chunks[index] = slot->blob;
+    slot->blob = NULL;
+    slot->busy = false;
+    transfer->handed += slot->count;
+}
+
+static bool transfer_complete(const struct pod_transfer *transfer)
+{
+    uint64_t done = transfer->to != NULL ? transfer->moved : transfer->handed;
+
+    return done == transfer->total;
+}
+
+// Whether nothing more will happen to it; then its operation can end.
+static bool transfer_over(struct pod_transfer *transfer)
+{
+    struct pod_op *op = transfer->op;
+
+    if (op == NULL || op->settled || op->open_calls > 0 ||
+        op->stage != POD_STAGE_BYTES)
+        return false;
+    if (transfer_complete(transfer))
+        return true;
+    if (!transfer->failing)
+        return false;
+    if (op->outcome == POD_SCHED_SUCCEEDED)
+        op->outcome = POD_SCHED_CANCELLED;
+    return true;
+}
+
+static void transfer_advance(struct pod_transfer *transfer,
+                             struct pod_after *after)
+{
+    if (transfer->stream != NULL)
+        transfer_queue_after(transfer, after);
+    transfer_pump(transfer, after);
+    if (transfer_over(transfer))
+        pod_done_local_locked(transfer->pod, transfer->op);
+}
+
+void pod_transfer_start_locked(struct pod_transfer *transfer,
+                               struct pod_after *after)
+{
+    transfer->op->stage = POD_STAGE_BYTES;
+    transfer_advance(transfer, after);
+}
+
+static void transfer_arrived(struct pod_transfer *transfer,
+                             struct pod_transfer_slot *slot,
+                             struct pod_answer *answer, struct pod_after *after)
+{
+    if (answer->data == NULL || answer->data->size != slot->count) {
+        slot->busy = false;
+        transfer_fail(transfer, POD_REASON_WORKER_ERROR,
+                      "the worker gave another number of bytes than asked");
+        return;
+    }
+    slot->blob = answer->data;
+    answer->data = NULL;
+    if (transfer->to != NULL)
+        transfer_write(transfer, slot, pod_call_number_locked(transfer->pod),
+                       after);
+    else if (transfer->stream != NULL)
+        slot->arrived = true;
+    else
+        transfer_keep(transfer, slot);
+}
+
+static void transfer_stop_calls(struct pod_transfer *transfer,
+                                struct pod_after *after)
+{
+    transfer->failing = true;
+    for (size_t i = 0; i < POD_TRANSFER_SLOTS; i++) {
+        if (pod_call_cancel_locked(&transfer->slots[i].call, after))
+            transfer_drop(&transfer->slots[i]);
+    }
+}
+
+void pod_transfer_answer_locked(struct pod_transfer *transfer,
+                                struct pod_call *call,
+                                struct pod_answer *answer,
+                                struct pod_after *after)
+{
+    struct pod_transfer_slot *slot = &transfer->slots[call->index];
+
+    if (answer->state != POD_SCHED_SUCCEEDED || transfer->failing) {
+        pod_keep_failure_locked(transfer->pod, transfer->op, answer);
+        transfer_drop(slot);
+        slot->busy = false;
+        if (call->kind == POD_CALL_WRITE &&
+            answer->state == POD_SCHED_SUCCEEDED)
+            transfer->moved += slot->count;
+        if (answer->state != POD_SCHED_SUCCEEDED)
+            transfer_stop_calls(transfer, after);
+    } else if (call->kind == POD_CALL_READ) {
+        transfer_arrived(transfer, slot, answer, after);
+    } else {
+        transfer_drop(slot);
+        slot->busy = false;
+        transfer->moved += slot->count;
+    }
+    transfer_advance(transfer, after);
+}
+
+void pod_transfer_cancel_locked(struct pod_transfer *transfer,
+                                struct pod_after *after)
+{
+    transfer_stop_calls(transfer, after);
+    transfer_advance(transfer, after);
+}
+
+// ------------------------------------------------------------------ streams
+
+static void transfer_on_resume(void *arg, bool closed)
+{
+    struct pod_transfer *transfer = arg;
+    struct pod *pod = transfer->pod;
+    struct pod_after after;
+
+    pod_enter(pod, &after);
+    transfer->full = false;
+    if (closed && transfer->op != NULL && !pod_op_ended(transfer->op) &&
+        transfer->op->cancel == POD_CANCEL_NONE)
+        pod_cancel_locked(pod, transfer->op, POD_CASCADE_NONE,
+                          POD_REASON_CANCEL_REQUESTED,
+                          "the reader of its bytes went away", &after);
+    else if (transfer->op != NULL && transfer->op->stage == POD_STAGE_BYTES)
+        transfer_advance(transfer, &after);
+    pod_leave(pod, &after);
+}
+
+static void transfer_on_release(void *arg)
+{
+    pod_transfer_unref(arg);
+}
+
+void pod_transfer_listen_locked(struct pod_transfer *transfer)
+{
+    atomic_fetch_add(&transfer->refs, 1);
+    pod_stream_on_resume(transfer->stream, transfer_on_resume, transfer);
+    pod_stream_on_release(transfer->stream, transfer_on_release);
+}
+
+void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after)
+{
+    struct pod_transfer *transfer = op->transfer;
+    const struct pod_failure *failure = op->failure;
+
+    if (transfer == NULL || transfer->stream == NULL || transfer->finish)
+        return;
+    transfer->finish = true;
+    transfer->finish_err = POD_ERR_NONE;
+    if (op->state != POD_SCHED_SUCCEEDED && failure != NULL)
+        pod_err_set_code(&transfer->finish_err, failure->code, failure->reason,
+                         "%s", failure->text);
+    transfer_queue_after(transfer, after);
+}
+
+// The next piece for the stream, if it has come and there is room.
+static struct pod_blob *transfer_take_locked(struct pod_transfer *transfer)
+{
+    struct pod_transfer_slot *slot;
+    struct pod_blob *blob;
+
+    if (transfer->full || transfer->handed == transfer->total ||
+        transfer->finish_err.code != POD_OK)
+        return NULL;
+    slot = transfer_slot_at(transfer, transfer->handed);
+    if (!slot->arrived)
+        return NULL;
+    blob = slot->blob;
+    slot->blob = NULL;
+    slot->arrived = false;
+    slot->busy = false;
+    transfer->handed += slot->count;
+    // Until the push says that there is room, or the stream calls back.
+    transfer->full = true;
+    return blob;
+}
+
+static void transfer_push_all(struct pod_transfer *transfer)
+{
+    struct pod *pod = transfer->pod;
+    struct pod_blob *blob;
+    struct pod_after after;
+
+    pod_enter(pod, &after);
+    while ((blob = transfer_take_locked(transfer)) != NULL) {
+        pod_leave(pod, &after);
+        bool room = pod_stream_push(transfer->stream, blob);
+        pod_enter(pod, &after);
+        if (room)
+            transfer->full = false;
+        if (transfer->op != NULL && transfer->op->stage == POD_STAGE_BYTES)
+            transfer_advance(transfer, &after);
+    }
+    struct pod_stream *stream = transfer->finish ? transfer->stream : NULL;
+    if (stream != NULL)
+        transfer->stream = NULL;
+    transfer->pushing = false;
+    pod_leave(pod, &after);
+    pod_stream_finish(stream, &transfer->finish_err);
+}
+
+void pod_transfer_after(struct pod_transfer *transfer)
+{
+    struct pod *pod = transfer->pod;
+    bool mine;
+
+    pod_mutex_lock(&pod->lock);
+    transfer->queued = false;
+    mine = !transfer->pushing && transfer->stream != NULL;
+    if (mine)
+        transfer->pushing = true;
+    pod_mutex_unlock(&pod->lock);
+    if (mine)
+        transfer_push_all(transfer);
+    pod_transfer_unref(transfer);
+}
