@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of the in-process driver share.
 //
-//   inproc.c         making it, its threads' loops, ready, loss, reset, close
-//   inproc_task.c    calls: made, queued, cancelled, ended
-//   inproc_run.c     what a thread does for each kind of call
-//   inproc_handle.c  buffers, programs, loads
+//   inproc.c           making it, its threads' loops, ready, loss, reset, close
+//   inproc_calls.c     the functions that make calls
+//   inproc_task.c      tasks: queued, cancelled, ended
+//   inproc_run.c       what a thread does for each kind of call
+//   inproc_transfer.c  the same for writes, reads and copies
+//   inproc_handle.c    buffers, programs, loads
 //
 // All state is guarded by the driver's lock. The device, callbacks and frees
 // are called without it; what is to be freed is collected in a trash meanwhile.
@@ -289,7 +291,7 @@ void pod_inproc_unhold_locked(struct inproc_part *part,
 enum pod_code pod_inproc_no_room(struct inproc *driver, uint32_t core,
                                  uint64_t asked, struct pod_err *err);
 
-// --------------------------------------------------------------- inproc_task
+// -------------------------------------------------------------- inproc_calls
 
 // The functions of the driver's table that make calls, as driver.h says.
 void pod_inproc_reset(struct pod_driver *driver,
@@ -330,6 +332,30 @@ void pod_inproc_execute(struct pod_driver *driver,
                         const struct pod_driver_execute *execute);
 void pod_inproc_cancel(struct pod_driver *driver, uint64_t op);
 
+// --------------------------------------------------------------- inproc_task
+
+// A task with `part_count` parts, and in all of them together room for
+// `hold_count` holds and `id_count` ids. NULL: no memory.
+struct inproc_task *pod_inproc_task_new(const struct pod_driver_call *call,
+                                        enum inproc_kind kind,
+                                        size_t part_count, size_t hold_count,
+                                        size_t id_count);
+// Takes the task over: queues its parts, each in its lane, or ends it.
+void pod_inproc_task_submit_locked(struct inproc *driver,
+                                   struct inproc_task *task,
+                                   struct inproc_trash *trash);
+// Submits a task of one part; NULL: there was no memory for it.
+void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
+                            const struct pod_driver_call *call, uint32_t lane);
+// Ends a call for which there is no memory.
+void pod_inproc_task_refuse(struct inproc *driver,
+                            const struct pod_driver_call *call);
+// Ends a task that was never queued.
+void pod_inproc_task_end_new_locked(struct inproc *driver,
+                                    struct inproc_task *task,
+                                    enum inproc_end end,
+                                    const struct pod_err *cause,
+                                    struct inproc_trash *trash);
 void pod_inproc_task_free(struct inproc_task *task);
 void pod_inproc_task_unref_locked(struct inproc *driver,
                                   struct inproc_task *task,
@@ -352,7 +378,30 @@ void pod_inproc_wake_control(struct inproc *driver);
 
 // ---------------------------------------------------------------- inproc_run
 
+struct inproc_outcome {
+    struct pod_driver_result result; // the error goes to result.err
+    bool again;                      // one turn is done, there are more
+    struct inproc_trash trash;
+};
+
+// Whether the call was asked to stop, and the error for it.
+bool pod_inproc_run_interrupted(struct inproc_part *part);
+enum pod_code pod_inproc_run_cancelled(const struct inproc_part *part,
+                                       struct pod_err *err);
 // Carries out a part taken from a queue; drops and takes the lock.
 void pod_inproc_run_locked(struct inproc *driver, struct inproc_part *part);
+
+// ----------------------------------------------------------- inproc_transfer
+
+// The work of these kinds, without the lock.
+enum pod_code pod_inproc_run_write(struct inproc *driver,
+                                   struct inproc_part *part,
+                                   struct inproc_outcome *outcome);
+enum pod_code pod_inproc_run_read(struct inproc *driver,
+                                  struct inproc_part *part,
+                                  struct inproc_outcome *outcome);
+enum pod_code pod_inproc_run_copy(struct inproc *driver,
+                                  struct inproc_part *part,
+                                  struct inproc_outcome *outcome);
 
 #endif

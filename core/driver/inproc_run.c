@@ -9,12 +9,6 @@
 #include "core/base/mem.h"
 #include "core/driver/inproc_internal.h"
 
-struct inproc_outcome {
-    struct pod_driver_result result; // the error goes to result.err
-    bool again;                      // one turn is done, there are more
-    struct inproc_trash trash;
-};
-
 static enum pod_code run_check_core(const struct inproc *driver, uint32_t core,
                                     struct pod_err *err)
 {
@@ -33,15 +27,15 @@ static enum pod_code run_no_memory(const struct inproc_part *part,
                        "no memory for operation %" PRIu64, part->task->call.op);
 }
 
-static enum pod_code run_cancelled(const struct inproc_part *part,
-                                   struct pod_err *err)
+enum pod_code pod_inproc_run_cancelled(const struct inproc_part *part,
+                                       struct pod_err *err)
 {
     return pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
                        "operation %" PRIu64 " was cancelled",
                        part->task->call.op);
 }
 
-static bool run_interrupted(struct inproc_part *part)
+bool pod_inproc_run_interrupted(struct inproc_part *part)
 {
     return atomic_load(&part->task->interrupt.asked);
 }
@@ -207,150 +201,6 @@ static enum pod_code run_deallocate(struct inproc *driver,
     return run_drop(driver, part, INPROC_BUFFER, outcome);
 }
 
-// ---------------------------------------------------------------- transfers
-
-static enum pod_code transfer_hold(struct inproc *driver,
-                                   struct inproc_part *part, bool write,
-                                   struct pod_err *err)
-{
-    const struct inproc_transfer *move = &part->task->as.transfer;
-
-    pod_mutex_lock(&driver->lock);
-    enum pod_code code =
-        pod_inproc_hold_locked(driver, part, move->buffer, write, err);
-    pod_mutex_unlock(&driver->lock);
-    if (code != POD_OK)
-        return code;
-    const struct inproc_handle *handle = part->holds[0].handle;
-    if (handle->value.is_tuple)
-        return pod_err_set(err, POD_REASON_IS_A_TUPLE,
-                           "buffer %" PRIu64 " is a tuple", handle->op);
-    if (move->offset > handle->value.bytes ||
-        move->count > handle->value.bytes - move->offset)
-        return pod_err_set(err, POD_REASON_OUT_OF_RANGE,
-                           "%zu bytes at %" PRIu64 " of buffer %" PRIu64
-                           " of %" PRIu64 " bytes",
-                           move->count, move->offset, handle->op,
-                           handle->value.bytes);
-    return POD_OK;
-}
-
-// The bytes of this turn.
-static size_t transfer_turn(const struct inproc_transfer *move)
-{
-    size_t left = move->count - move->moved;
-
-    return left < POD_INPROC_CHUNK_BYTES ? left : POD_INPROC_CHUNK_BYTES;
-}
-
-static enum pod_code run_write(struct inproc *driver, struct inproc_part *part,
-                               struct inproc_outcome *outcome)
-{
-    struct inproc_transfer *move = &part->task->as.transfer;
-    struct pod_err *err = &outcome->result.err;
-    enum pod_code code = POD_OK;
-
-    if (run_interrupted(part))
-        return run_cancelled(part, err);
-    if (move->data_offset > move->blob->size ||
-        move->count > move->blob->size - move->data_offset)
-        return pod_err_set(err, POD_REASON_BAD_LENGTH,
-                           "%zu bytes at %zu of %zu", move->count,
-                           move->data_offset, move->blob->size);
-    if (part->hold_count == 0)
-        code = transfer_hold(driver, part, true, err);
-    size_t turn = transfer_turn(move);
-    if (code == POD_OK && turn > 0)
-        code = driver->device->ops->write(
-            driver->device, part->holds[0].handle->buffer,
-            move->offset + move->moved,
-            move->blob->data + move->data_offset + move->moved, turn, err);
-    move->moved += turn;
-    outcome->again = code == POD_OK && move->moved < move->count;
-    return code;
-}
-
-static enum pod_code read_begin(struct inproc *driver, struct inproc_part *part,
-                                struct pod_err *err)
-{
-    struct inproc_transfer *move = &part->task->as.transfer;
-    enum pod_code code = transfer_hold(driver, part, false, err);
-
-    if (code != POD_OK)
-        return code;
-    move->blob = pod_blob_new(move->count);
-    if (move->blob == NULL)
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory to read %zu bytes", move->count);
-    return POD_OK;
-}
-
-static enum pod_code run_read(struct inproc *driver, struct inproc_part *part,
-                              struct inproc_outcome *outcome)
-{
-    struct inproc_transfer *move = &part->task->as.transfer;
-    struct pod_err *err = &outcome->result.err;
-    enum pod_code code = POD_OK;
-
-    if (run_interrupted(part))
-        return run_cancelled(part, err);
-    if (move->blob == NULL)
-        code = read_begin(driver, part, err);
-    if (code != POD_OK)
-        return code;
-    size_t turn = transfer_turn(move);
-    if (turn > 0)
-        code = driver->device->ops->read(
-            driver->device, part->holds[0].handle->buffer,
-            move->offset + move->moved, move->blob->data + move->moved, turn,
-            err);
-    move->moved += turn;
-    outcome->again = code == POD_OK && move->moved < move->count;
-    outcome->result.data = move->blob;
-    return code;
-}
-
-static enum pod_code copy_hold_locked(struct inproc *driver,
-                                      struct inproc_part *part,
-                                      struct pod_err *err)
-{
-    const struct inproc_copy *copy = &part->task->as.copy;
-    enum pod_code code =
-        pod_inproc_hold_locked(driver, part, copy->to, true, err);
-
-    if (code == POD_OK)
-        code = pod_inproc_hold_locked(driver, part, copy->from, false, err);
-    return code;
-}
-
-static enum pod_code run_copy(struct inproc *driver, struct inproc_part *part,
-                              struct inproc_outcome *outcome)
-{
-    struct pod_err *err = &outcome->result.err;
-
-    pod_mutex_lock(&driver->lock);
-    enum pod_code code = copy_hold_locked(driver, part, err);
-    pod_mutex_unlock(&driver->lock);
-    if (code != POD_OK)
-        return code;
-    const struct inproc_handle *to = part->holds[0].handle;
-    const struct inproc_handle *from = part->holds[1].handle;
-    if (to->value.is_tuple || from->value.is_tuple)
-        return pod_err_set(err, POD_REASON_IS_A_TUPLE,
-                           "buffer %" PRIu64 " is a tuple",
-                           to->value.is_tuple ? to->op : from->op);
-    if (to->value.bytes != from->value.bytes)
-        return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
-                           "buffer %" PRIu64 " has %" PRIu64
-                           " bytes, buffer %" PRIu64 " has %" PRIu64,
-                           from->op, from->value.bytes, to->op,
-                           to->value.bytes);
-    if (to == from)
-        return POD_OK;
-    return driver->device->ops->copy(driver->device, from->buffer, to->buffer,
-                                     err);
-}
-
 // ----------------------------------------------------------------- programs
 
 static enum pod_code run_compile(struct inproc *driver,
@@ -472,8 +322,8 @@ static enum pod_code execute_launch(struct inproc *driver,
                                 values, part->output_count, err);
     if (code != POD_OK)
         return code;
-    if (run_interrupted(part))
-        return run_cancelled(part, err);
+    if (pod_inproc_run_interrupted(part))
+        return pod_inproc_run_cancelled(part, err);
     struct pod_device_launch launch = {
         .program = program,
         .core = part->load->core,
@@ -534,11 +384,11 @@ static enum pod_code run_work(struct inproc *driver, struct inproc_part *part,
     case INPROC_DEALLOCATE:
         return run_deallocate(driver, part, outcome);
     case INPROC_WRITE:
-        return run_write(driver, part, outcome);
+        return pod_inproc_run_write(driver, part, outcome);
     case INPROC_READ:
-        return run_read(driver, part, outcome);
+        return pod_inproc_run_read(driver, part, outcome);
     case INPROC_COPY:
-        return run_copy(driver, part, outcome);
+        return pod_inproc_run_copy(driver, part, outcome);
     case INPROC_COMPILE:
         return run_compile(driver, part, outcome);
     case INPROC_FREE_PROGRAM:
@@ -576,8 +426,9 @@ static void run_finish_locked(struct inproc *driver, struct inproc_part *part,
 
     if (task->kind == INPROC_EXECUTE)
         *err = task->as.gang.err;
-    if (err->reason == POD_REASON_GANG_ABORTED && run_interrupted(part))
-        (void)run_cancelled(part, err);
+    if (err->reason == POD_REASON_GANG_ABORTED &&
+        pod_inproc_run_interrupted(part))
+        (void)pod_inproc_run_cancelled(part, err);
     if (err->code != POD_OK) {
         outcome->result.data = NULL;
         outcome->result.shape = NULL;
