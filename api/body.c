@@ -126,6 +126,21 @@ static enum pod_code body_too_large(uint64_t limit, const char *what,
                        limit, what);
 }
 
+static enum pod_code body_staging_full(uint64_t used, uint64_t max,
+                                       struct pod_err *err)
+{
+    return pod_err_set(err, POD_REASON_STAGING_FULL,
+                       "the staging budget is full: %" PRIu64 " of %" PRIu64
+                       " bytes are used",
+                       used, max);
+}
+
+static enum pod_code body_no_memory(uint64_t bytes, struct pod_err *err)
+{
+    return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                       "no memory for a body of %" PRIu64 " bytes", bytes);
+}
+
 // A blob of the budget's, or the refusal.
 static enum pod_code body_blob_new(struct api_request *req, uint64_t bytes,
                                    struct pod_blob **out_blob,
@@ -140,16 +155,12 @@ static enum pod_code body_blob_new(struct api_request *req, uint64_t bytes,
     if (bytes > max)
         return body_too_large(max, "staging-bytes; send parts", err);
     if (staging->take != NULL && !staging->take(staging->arg, (size_t)bytes))
-        return pod_err_set(err, POD_REASON_STAGING_FULL,
-                           "the staging budget is full: %" PRIu64 " of %" PRIu64
-                           " bytes are used",
-                           used, max);
+        return body_staging_full(used, max, err);
     struct pod_blob *blob = pod_blob_new((size_t)bytes);
     if (blob == NULL) {
         if (staging->give != NULL)
             staging->give(staging->arg, (size_t)bytes);
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory for a body of %" PRIu64 " bytes", bytes);
+        return body_no_memory(bytes, err);
     }
     blob->on_free = staging->give;
     blob->arg = staging->arg;
@@ -284,26 +295,51 @@ static enum pod_code body_append_json(struct api_request *req, const char *data,
     return POD_OK;
 }
 
-// Makes room for a chunked body whose length nobody said.
+// Takes what a body needs more of the budget: generously, else exactly.
+static bool body_take_more(struct api_request *req, uint64_t have,
+                           uint64_t need, uint64_t *capacity)
+{
+    const struct api_budget *staging = &req->server->staging;
+
+    if (staging->take == NULL ||
+        staging->take(staging->arg, (size_t)(*capacity - have)))
+        return true;
+    *capacity = need;
+    return staging->take(staging->arg, (size_t)(need - have));
+}
+
+// Makes room for a chunked body whose length nobody said. The new blob takes
+// over what the old one had of the budget.
 static enum pod_code body_grow(struct api_request *req, uint64_t need,
                                struct pod_err *err)
 {
     struct api_body *body = &req->body;
-    struct pod_blob *larger;
-    uint64_t capacity = body->blob->size;
+    const struct api_budget *staging = &req->server->staging;
+    uint64_t have = body->blob->size;
+    uint64_t used = 0;
+    uint64_t max = UINT64_MAX;
+    uint64_t capacity = have < BODY_FIRST_BYTES ? BODY_FIRST_BYTES : have * 2;
 
+    if (staging->usage != NULL)
+        staging->usage(staging->arg, &used, &max);
     if (body->limit > 0 && need > body->limit)
         return body_too_large(body->limit, "data", err);
-    if (capacity < BODY_FIRST_BYTES)
-        capacity = BODY_FIRST_BYTES / 2;
-    while (capacity < need)
-        capacity *= 2;
-    if (body->limit > 0 && capacity > body->limit)
-        capacity = body->limit;
-    enum pod_code code = body_blob_new(req, capacity, &larger, err);
-    if (code != POD_OK)
-        return code;
+    if (need > max)
+        return body_too_large(max, "staging-bytes; send parts", err);
+    capacity = capacity > need ? capacity : need;
+    capacity = capacity < max ? capacity : max;
+    if (!body_take_more(req, have, need, &capacity))
+        return body_staging_full(used, max, err);
+    struct pod_blob *larger = pod_blob_new((size_t)capacity);
+    if (larger == NULL) {
+        if (staging->give != NULL)
+            staging->give(staging->arg, (size_t)(capacity - have));
+        return body_no_memory(capacity, err);
+    }
     memcpy(larger->data, body->blob->data, (size_t)body->blob_used);
+    larger->on_free = staging->give;
+    larger->arg = staging->arg;
+    body->blob->on_free = NULL;
     pod_blob_unref(body->blob);
     body->blob = larger;
     return POD_OK;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,9 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
+
+// How often a closed connection with an unfinished body is looked at.
+#define CONN_GONE_LOOK_NS (POD_NS_PER_S / 20)
 
 // ---------------------------------------------------------------- addresses
 
@@ -208,6 +212,8 @@ static int64_t conn_delay(const struct api_limits *limits, enum api_phase phase)
         return limits->json_body_ns;
     case API_PHASE_DATA:
         return look < POD_NS_PER_S ? look : POD_NS_PER_S;
+    case API_PHASE_GONE:
+        return CONN_GONE_LOOK_NS;
     case API_PHASE_REPLY:
         return limits->stall_ns;
     case API_PHASE_IDLE:
@@ -314,6 +320,14 @@ static bool conn_reply_is_stalled(struct api_conn *conn)
     return (long double)(sent - before) < want;
 }
 
+// A body whose end will not come: libmicrohttpd would wait for it.
+static bool conn_has_unread(const struct api_conn *conn)
+{
+    int bytes = 0;
+
+    return ioctl(conn->fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
 static void conn_time_out(struct api_conn *conn, const char *what)
 {
     struct pod_err err;
@@ -342,6 +356,12 @@ static void conn_expire_one(struct api_conn *conn)
         else
             api_conn_enter(conn, API_PHASE_DATA);
         break;
+    case API_PHASE_GONE:
+        if (conn_has_unread(conn))
+            api_conn_enter(conn, API_PHASE_GONE);
+        else
+            conn_shut(conn);
+        break;
     case API_PHASE_REPLY:
         if (conn_reply_is_stalled(conn))
             conn_shut(conn);
@@ -366,6 +386,8 @@ void api_conn_expire(struct api_server *server)
 void api_conn_hang_up(struct api_conn *conn)
 {
     conn->hung_up = true;
+    if (conn->req != NULL && conn->req->stage == API_STAGE_BODY)
+        api_conn_enter(conn, API_PHASE_GONE);
     if (conn->req == NULL || !conn->req->suspended)
         return;
     conn->req->abandoned = true;

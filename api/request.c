@@ -419,6 +419,13 @@ static enum MHD_Result request_answer_early(struct api_request *req,
     return MHD_NO;
 }
 
+static enum api_phase request_body_phase(const struct api_request *req)
+{
+    if (req->conn->hung_up)
+        return API_PHASE_GONE;
+    return req->body.kind == API_BODY_DATA ? API_PHASE_DATA : API_PHASE_JSON;
+}
+
 static enum MHD_Result request_first(struct api_request *req,
                                      const char *version)
 {
@@ -431,8 +438,7 @@ static enum MHD_Result request_first(struct api_request *req,
         return request_answer_early(req, &err);
     req->stage = API_STAGE_BODY;
     req->body_started_ns = req->server->now_ns;
-    api_conn_enter(req->conn, req->body.kind == API_BODY_DATA ? API_PHASE_DATA
-                                                              : API_PHASE_JSON);
+    api_conn_enter(req->conn, request_body_phase(req));
     return MHD_YES;
 }
 
