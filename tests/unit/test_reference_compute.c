@@ -1,0 +1,828 @@
+// SPDX-License-Identifier: Apache-2.0
+// dot, reduce, calls, loops and collectives of the reference device.
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/driver/rendezvous.h"
+#include "tests/lib/ref_program.h"
+
+static void check2(const char *text, struct ref_array a, struct ref_array b,
+                   struct ref_array want)
+{
+    const struct ref_array inputs[] = {a, b};
+
+    ref_check(text, inputs, 2, &want, 1);
+}
+
+static void check1(const char *text, struct ref_array a, struct ref_array want)
+{
+    ref_check(text, &a, 1, &want, 1);
+}
+
+// --------------------------------------------------------------------------
+// dot
+
+static void test_dot_matrices(void **state)
+{
+    const float a[] = {1, 2, 3, 4, 5, 6};
+    const float b[] = {1, 0, 0, 1, 2, -1};
+    const float want[] = {7, -1, 16, -1};
+    // The same with both operands turned.
+    const float a_turned[] = {1, 4, 2, 5, 3, 6};
+    const float b_turned[] = {1, 0, 2, 0, 1, -1};
+
+    (void)state;
+    check2("HloModule t\nENTRY e {\n"
+           "  a = f32[2,3] parameter(0)\n  b = f32[3,2] parameter(1)\n"
+           "  ROOT r = f32[2,2] dot(a, b), lhs_contracting_dims={1},"
+           " rhs_contracting_dims={0}\n}\n",
+           REF(F32, a), REF(F32, b), REF(F32, want));
+    check2("HloModule t\nENTRY e {\n"
+           "  a = f32[3,2] parameter(0)\n  b = f32[2,3] parameter(1)\n"
+           "  ROOT r = f32[2,2] dot(a, b), lhs_contracting_dims={0},"
+           " rhs_contracting_dims={1}\n}\n",
+           REF(F32, a_turned), REF(F32, b_turned), REF(F32, want));
+}
+
+// Big enough for BLAS, in all four orders. a is i + j, b is the identity with
+// its rows counted twice, so the result is 2 * (i + j).
+static void test_dot_blas(void **state)
+{
+    enum { N = 20 };
+    static double a[N * N];
+    static double b[N * N];
+    static double want[N * N];
+    const char *const orders[] = {
+        "lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+        "lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+        "lhs_contracting_dims={0}, rhs_contracting_dims={1}",
+    };
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) {
+            a[i * N + j] = i + j; // symmetric, so that turning it is harmless
+            b[i * N + j] = i == j ? 2 : 0;
+            want[i * N + j] = 2 * (i + j);
+        }
+    }
+    for (int k = 0; k < 4; k++) {
+        char text[256] = "HloModule t\nENTRY e {\n"
+                         "  a = f64[20,20] parameter(0)\n"
+                         "  b = f64[20,20] parameter(1)\n"
+                         "  ROOT r = f64[20,20] dot(a, b), ";
+        strcat(strcat(text, orders[k]), "\n}\n");
+        check2(text, REF(F64, a), REF(F64, b), REF(F64, want));
+    }
+}
+
+static void test_dot_vectors(void **state)
+{
+    const float a[] = {1, 2, 3};
+    const float b[] = {4, 5, 6};
+    const float inner[] = {32};
+    const float outer[] = {4, 5, 6, 8, 10, 12, 12, 15, 18};
+
+    (void)state;
+    check2("HloModule t\nENTRY e {\n"
+           "  a = f32[3] parameter(0)\n  b = f32[3] parameter(1)\n"
+           "  ROOT r = f32[] dot(a, b), lhs_contracting_dims={0},"
+           " rhs_contracting_dims={0}\n}\n",
+           REF(F32, a), REF(F32, b), REF(F32, inner));
+    check2("HloModule t\nENTRY e {\n"
+           "  a = f32[3] parameter(0)\n  b = f32[3] parameter(1)\n"
+           "  ROOT r = f32[3,3] dot(a, b), lhs_contracting_dims={},"
+           " rhs_contracting_dims={}\n}\n",
+           REF(F32, a), REF(F32, b), REF(F32, outer));
+}
+
+// The batch dimension is the last of a and the middle one of b, so that both
+// have to be rearranged: r[n][i][k] = sum over j of a[j][i][n] * b[j][n][k].
+static void test_dot_batch(void **state)
+{
+    const int32_t a[] = {1, 10, 2, 20, 3, 30, 4, 40};
+    const int32_t b[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    // n = 0: a is j,i: {{1,2},{3,4}}, b is j,k: {{1,2},{5,6}}
+    //   i=0: 1*1+3*5=16, 1*2+3*6=20; i=1: 2*1+4*5=22, 2*2+4*6=28
+    // n = 1: ten times a, b is {{3,4},{7,8}}
+    //   i=0: 30+210=240, 40+240=280; i=1: 60+280=340, 80+320=400
+    const int32_t want[] = {16, 20, 22, 28, 240, 280, 340, 400};
+
+    (void)state;
+    check2("HloModule t\nENTRY e {\n"
+           "  a = s32[2,2,2] parameter(0)\n  b = s32[2,2,2] parameter(1)\n"
+           "  ROOT r = s32[2,2,2] dot(a, b), lhs_batch_dims={2},"
+           " rhs_batch_dims={1}, lhs_contracting_dims={0},"
+           " rhs_contracting_dims={0}\n}\n",
+           REF(S32, a), REF(S32, b), REF(S32, want));
+}
+
+static void test_dot_types(void **state)
+{
+    const int32_t s32[] = {INT32_MAX, 2};
+    const int32_t s32_want[] = {5}; // (2^31 - 1)^2 + 4 wraps
+    const uint8_t u8[] = {20, 20};
+    const uint8_t u8_want[] = {32}; // 800
+    const int64_t s64[] = {INT64_C(1) << 31, 3};
+    const int64_t s64_want[] = {(INT64_C(1) << 62) + 9};
+    const uint8_t pred[] = {0, 1};
+    const uint8_t pred_want[] = {1};
+    // 1 and 2^-6 in f16: 1 + 2^-12 is rounded once, to 1.
+    const uint16_t f16[] = {0x3c00, 0x2400};
+    const uint16_t f16_want[] = {0x3c00};
+    // 256 and 1 in bf16: the product of bf16 kept in f32.
+    const uint16_t bf16[] = {0x4380, 0x3f80};
+    const float f32_want[] = {65537};
+    const struct {
+        const char *type;
+        struct ref_array in;
+        struct ref_array want;
+    } cases[] = {
+        {"s32", REF(S32, s32), REF(S32, s32_want)},
+        {"u8", REF(U8, u8), REF(U8, u8_want)},
+        {"s64", REF(S64, s64), REF(S64, s64_want)},
+        {"pred", REF(PRED, pred), REF(PRED, pred_want)},
+        {"f16", REF(F16, f16), REF(F16, f16_want)},
+        {"bf16", REF(BF16, bf16), REF(F32, f32_want)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "HloModule t\nENTRY e {\n  a = %s[2] parameter(0)\n"
+                 "  ROOT r = %s[] dot(a, a), lhs_contracting_dims={0},"
+                 " rhs_contracting_dims={0}\n}\n",
+                 cases[i].type, pod_type_name(cases[i].want.type));
+        check1(text, cases[i].in, cases[i].want);
+    }
+}
+
+static void test_dot_empty(void **state)
+{
+    const struct ref_array none = {POD_TYPE_F32, "", 0};
+    const float zeros[] = {0, 0, 0, 0, 0, 0};
+
+    (void)state;
+    check2("HloModule t\nENTRY e {\n"
+           "  a = f32[2,0] parameter(0)\n  b = f32[0,3] parameter(1)\n"
+           "  ROOT r = f32[2,3] dot(a, b), lhs_contracting_dims={1},"
+           " rhs_contracting_dims={0}\n}\n",
+           none, none, REF(F32, zeros));
+}
+
+// -----------------------------------------------------------------------
+// reduce
+
+#define REDUCER(type, op)                                                      \
+    "HloModule t\nf {\n  x = " type "[] parameter(0)\n  y = " type             \
+    "[] parameter(1)\n  ROOT r = " type "[] " op "(x, y)\n}\n"
+
+#define REDUCE(type, op, in, out, init, dims)                                  \
+    REDUCER(type, op)                                                          \
+    "ENTRY e {\n  a = " type in " parameter(0)\n  i = " type                   \
+    "[] constant(" init ")\n  ROOT r = " type out                              \
+    " reduce(a, i), dimensions={" dims "}, to_apply=f\n}\n"
+
+static void test_reduce_axes(void **state)
+{
+    const int32_t in[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    const int32_t rows[] = {121, 157};
+    const int32_t first[] = {108, 110, 112, 114, 116, 118};
+    const int32_t middle[] = {109, 112, 127, 130};
+    const int32_t ends[] = {100 + 1 + 2 + 7 + 8, 100 + 3 + 4 + 9 + 10,
+                            100 + 5 + 6 + 11 + 12};
+    const int32_t all[] = {178};
+
+    (void)state;
+    check1(REDUCE("s32", "add", "[2,6]", "[2]", "100", "1"), REF(S32, in),
+           REF(S32, rows));
+    check1(REDUCE("s32", "add", "[2,2,3]", "[2,3]", "100", "0"), REF(S32, in),
+           REF(S32, first));
+    check1(REDUCE("s32", "add", "[2,3,2]", "[2,2]", "100", "1"), REF(S32, in),
+           REF(S32, middle));
+    check1(REDUCE("s32", "add", "[2,3,2]", "[3]", "100", "0,2"), REF(S32, in),
+           REF(S32, ends));
+    check1(REDUCE("s32", "add", "[2,2,3]", "[]", "100", "0,1,2"), REF(S32, in),
+           REF(S32, all));
+}
+
+static void test_reduce_types(void **state)
+{
+    const uint8_t u8[] = {200, 100};
+    const uint8_t u8_sum[] = {44};
+    const int64_t s64[] = {INT64_MAX, 2};
+    const int64_t s64_product[] = {-2};
+    const uint32_t u32[] = {0xf0f0f0f0U, 0x00ff00ffU};
+    const uint32_t u32_xor[] = {0xf00ff00fU};
+    const uint8_t pred[] = {1, 0};
+    const uint8_t pred_and[] = {0};
+    const uint8_t pred_or[] = {1};
+    const double f64[] = {0.5, 8};
+    const double f64_product[] = {4};
+    // 256 + 1 is a tie in bf16: rounded after each step both would be lost, but
+    // accumulated 258 is left.
+    const uint16_t bf16[] = {0x4380, 0x3f80, 0x3f80};
+    const uint16_t bf16_sum[] = {0x4381};
+    const uint16_t f16[] = {0x3c00, 0xc000, 0x3800};
+    const uint16_t f16_least[] = {0xc000};
+
+    (void)state;
+    check1(REDUCE("u8", "add", "[2]", "[]", "0", "0"), REF(U8, u8),
+           REF(U8, u8_sum));
+    check1(REDUCE("s64", "multiply", "[2]", "[]", "1", "0"), REF(S64, s64),
+           REF(S64, s64_product));
+    check1(REDUCE("u32", "xor", "[2]", "[]", "0", "0"), REF(U32, u32),
+           REF(U32, u32_xor));
+    check1(REDUCE("pred", "and", "[2]", "[]", "true", "0"), REF(PRED, pred),
+           REF(PRED, pred_and));
+    check1(REDUCE("pred", "or", "[2]", "[]", "false", "0"), REF(PRED, pred),
+           REF(PRED, pred_or));
+    check1(REDUCE("f64", "multiply", "[2]", "[]", "1", "0"), REF(F64, f64),
+           REF(F64, f64_product));
+    check1(REDUCE("bf16", "add", "[3]", "[]", "0", "0"), REF(BF16, bf16),
+           REF(BF16, bf16_sum));
+    check1(REDUCE("f16", "minimum", "[3]", "[]", "inf", "0"), REF(F16, f16),
+           REF(F16, f16_least));
+}
+
+static void test_reduce_nan(void **state)
+{
+    const float in[] = {1, NAN, 2, 5, 3, 4};
+    const float most[] = {NAN, 5};
+    const float down[] = {5, NAN, 4};
+
+    (void)state;
+    check1(REDUCE("f32", "maximum", "[2,3]", "[2]", "-inf", "1"), REF(F32, in),
+           REF(F32, most));
+    check1(REDUCE("f32", "maximum", "[2,3]", "[3]", "-inf", "0"), REF(F32, in),
+           REF(F32, down));
+}
+
+// More columns than are reduced at a time, and many rows.
+static void test_reduce_wide(void **state)
+{
+    static float in[9 * 600];
+    static float down[600];
+    static float across[9];
+
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        for (int j = 0; j < 600; j++) {
+            in[i * 600 + j] = (float)(i * j);
+            down[j] = (float)(36 * j);       // 0 + 1 + ... + 8 is 36
+            across[i] = (float)(i * 179700); // 0 + ... + 599
+        }
+    }
+    check1(REDUCE("f32", "add", "[9,600]", "[600]", "0", "0"), REF(F32, in),
+           REF(F32, down));
+    check1(REDUCE("f32", "add", "[9,600]", "[9]", "0", "1"), REF(F32, in),
+           REF(F32, across));
+}
+
+// A computation that is more than one operation: x + y * y.
+static void test_reduce_any(void **state)
+{
+    const float in[] = {1, 2, 3, 4, 5, 6};
+    const float want[] = {14.5F, 77.5F};
+    const float down[] = {17.5F, 29.5F, 45.5F};
+    const char *head = "HloModule t\nf {\n  x = f32[] parameter(0)\n"
+                       "  y = f32[] parameter(1)\n"
+                       "  z = f32[] multiply(y, y)\n"
+                       "  ROOT r = f32[] add(x, z)\n}\n"
+                       "ENTRY e {\n  a = f32[2,3] parameter(0)\n"
+                       "  i = f32[] constant(0.5)\n";
+    char text[512];
+
+    (void)state;
+    snprintf(
+        text, sizeof(text),
+        "%s  ROOT r = f32[2] reduce(a, i), dimensions={1}, to_apply=f\n}\n",
+        head);
+    check1(text, REF(F32, in), REF(F32, want));
+    snprintf(
+        text, sizeof(text),
+        "%s  ROOT r = f32[3] reduce(a, i), dimensions={0}, to_apply=f\n}\n",
+        head);
+    check1(text, REF(F32, in), REF(F32, down));
+}
+
+// Two operands whose accumulators change places: after an even number of
+// elements they are where they were, after an odd number swapped.
+static void test_reduce_swaps(void **state)
+{
+    const int32_t in[] = {1, 2, 3};
+    const int32_t first[] = {7 + 2};
+    const int32_t second[] = {100 + 1 + 3};
+    const struct ref_array inputs[] = {REF(S32, in)};
+    const struct ref_array wants[] = {REF(S32, second), REF(S32, first)};
+
+    (void)state;
+    // (a, b) -> (b, a + x), from (100, 7): (7, 101), (101, 9), (9, 104).
+    ref_check("HloModule t\nf {\n  a = s32[] parameter(0)\n"
+              "  b = s32[] parameter(1)\n  x = s32[] parameter(2)\n"
+              "  y = s32[] parameter(3)\n  s = s32[] add(a, x)\n"
+              "  ROOT r = (s32[], s32[]) tuple(b, s)\n}\n"
+              "ENTRY e {\n  a = s32[3] parameter(0)\n"
+              "  i = s32[] constant(100)\n  j = s32[] constant(7)\n"
+              "  q = (s32[], s32[]) reduce(a, a, i, j), dimensions={0},"
+              " to_apply=f\n"
+              "  u = s32[] get-tuple-element(q), index=0\n"
+              "  v = s32[] get-tuple-element(q), index=1\n"
+              "  ROOT r = (s32[], s32[]) tuple(v, u)\n}\n",
+              inputs, 1, wants, 2);
+}
+
+static void test_reduce_empty(void **state)
+{
+    const struct ref_array none = {POD_TYPE_F32, "", 0};
+    const float want[] = {3, 3};
+
+    (void)state;
+    check1(REDUCE("f32", "add", "[2,0]", "[2]", "3", "1"), none,
+           REF(F32, want));
+}
+
+// -------------------------------------------------------------- calls and
+// loops
+
+static void test_call_and_fusion(void **state)
+{
+    const int32_t in[] = {3};
+    const int32_t want[] = {3 * 3 + 1, (3 * 3 + 1) * (3 * 3 + 1) + 1};
+    const struct ref_array inputs[] = {REF(S32, in)};
+    const struct ref_array wants[] = {{POD_TYPE_S32, &want[0], 4},
+                                      {POD_TYPE_S32, &want[1], 4}};
+
+    (void)state;
+    ref_check("HloModule t\nf {\n  x = s32[] parameter(0)\n"
+              "  o = s32[] constant(1)\n  y = s32[] multiply(x, x)\n"
+              "  ROOT r = s32[] add(y, o)\n}\n"
+              "ENTRY e {\n  a = s32[] parameter(0)\n"
+              "  b = s32[] call(a), to_apply=f\n"
+              "  c = s32[] fusion(b), kind=kLoop, calls=f\n"
+              "  ROOT r = (s32[], s32[]) tuple(b, c)\n}\n",
+              inputs, 1, wants, 2);
+}
+
+// A called computation that hands its argument and a constant through.
+static void test_call_hands_through(void **state)
+{
+    const int32_t in[] = {5};
+    const int32_t nine[] = {9};
+    const struct ref_array inputs[] = {REF(S32, in)};
+    const struct ref_array wants[] = {REF(S32, in), REF(S32, nine),
+                                      REF(S32, in)};
+
+    (void)state;
+    ref_check("HloModule t\nf {\n  x = s32[] parameter(0)\n"
+              "  o = s32[] constant(9)\n"
+              "  ROOT r = (s32[], s32[], s32[]) tuple(x, o, x)\n}\n"
+              "ENTRY e {\n  a = s32[] parameter(0)\n"
+              "  ROOT b = (s32[], s32[], s32[]) call(a), to_apply=f\n}\n",
+              inputs, 1, wants, 3);
+}
+
+#define BRANCHES                                                               \
+    "HloModule t\n"                                                            \
+    "f {\n  x = s32[] parameter(0)\n  ROOT r = s32[] negate(x)\n}\n"           \
+    "g {\n  x = s32[] parameter(0)\n  ROOT r = s32[] add(x, x)\n}\n"           \
+    "h {\n  ROOT x = s32[] parameter(0)\n}\n"
+
+static void test_conditional(void **state)
+{
+    const int32_t in[] = {7};
+    const uint8_t yes[] = {1};
+    const uint8_t no[] = {0};
+    const int32_t negated[] = {-7};
+    const int32_t doubled[] = {14};
+    const char *text = BRANCHES
+        "ENTRY e {\n  c = pred[] parameter(0)\n  a = s32[] parameter(1)\n"
+        "  ROOT r = s32[] conditional(c, a, a), true_computation=f,"
+        " false_computation=g\n}\n";
+
+    (void)state;
+    check2(text, REF(PRED, yes), REF(S32, in), REF(S32, negated));
+    check2(text, REF(PRED, no), REF(S32, in), REF(S32, doubled));
+}
+
+// An index outside the branches takes the last one.
+static void test_conditional_index(void **state)
+{
+    const int32_t in[] = {7};
+    const int32_t indices[] = {0, 1, 2, 3, -1, INT32_MIN};
+    const int32_t wants[] = {-7, 14, 7, 7, 7, 7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(indices) / sizeof(indices[0]); i++)
+        check2(BRANCHES "ENTRY e {\n  c = s32[] parameter(0)\n"
+                        "  a = s32[] parameter(1)\n"
+                        "  ROOT r = s32[] conditional(c, a, a, a),"
+                        " branch_computations={f, g, h}\n}\n",
+               (struct ref_array){POD_TYPE_S32, &indices[i], 4}, REF(S32, in),
+               (struct ref_array){POD_TYPE_S32, &wants[i], 4});
+}
+
+#define LOOP(state, body)                                                      \
+    "HloModule t\n"                                                            \
+    "b {\n  p = " state " parameter(0)\n"                                      \
+    "  i = s32[] get-tuple-element(p), index=0\n"                              \
+    "  one = s32[] constant(1)\n  n = s32[] subtract(i, one)\n" body "}\n"     \
+    "c {\n  p = " state " parameter(0)\n"                                      \
+    "  i = s32[] get-tuple-element(p), index=0\n"                              \
+    "  z = s32[] constant(0)\n"                                                \
+    "  ROOT r = pred[] compare(i, z), direction=GT\n}\n"
+
+// The state changes places, one member never changes, one is constant.
+static void test_while_shuffles(void **state)
+{
+    const int32_t in[] = {3};
+    const int32_t zero[] = {0};
+    const int32_t ten[] = {10};
+    const int32_t twenty[] = {20};
+    const int32_t five[] = {5};
+    const struct ref_array inputs[] = {REF(S32, in), REF(S32, ten),
+                                       REF(S32, twenty)};
+    const struct ref_array wants[] = {REF(S32, zero), REF(S32, twenty),
+                                      REF(S32, ten), REF(S32, twenty),
+                                      REF(S32, five)};
+
+    (void)state;
+    ref_check(
+        LOOP("(s32[], s32[], s32[], s32[], s32[])",
+             "  x = s32[] get-tuple-element(p), index=1\n"
+             "  y = s32[] get-tuple-element(p), index=2\n"
+             "  k = s32[] get-tuple-element(p), index=3\n"
+             "  five = s32[] constant(5)\n"
+             "  ROOT r = (s32[], s32[], s32[], s32[], s32[])"
+             " tuple(n, y, x, k, five)\n") "ENTRY e {\n"
+                                           "  a = s32[] parameter(0)\n  x = "
+                                           "s32[] parameter(1)\n"
+                                           "  y = s32[] parameter(2)\n"
+                                           "  t = (s32[], s32[], s32[], s32[], "
+                                           "s32[]) tuple(a, x, y, y, x)\n"
+                                           "  ROOT w = (s32[], s32[], s32[], "
+                                           "s32[], s32[]) while(t),"
+                                           " condition=c, body=b\n}\n",
+        inputs, 3, wants, 5);
+}
+
+// No turn at all: the state is what it was.
+static void test_while_never(void **state)
+{
+    const int32_t in[] = {-1};
+    const float x[] = {1, 2};
+    const struct ref_array inputs[] = {REF(S32, in), REF(F32, x)};
+    const struct ref_array wants[] = {REF(S32, in), REF(F32, x)};
+
+    (void)state;
+    ref_check(LOOP("(s32[], f32[2])", "  x = f32[2] get-tuple-element(p), "
+                                      "index=1\n"
+                                      "  y = f32[2] add(x, x)\n"
+                                      "  ROOT r = (s32[], f32[2]) tuple(n, "
+                                      "y)\n") "ENTRY e {\n"
+                                              "  a = s32[] parameter(0)\n  x = "
+                                              "f32[2] parameter(1)\n"
+                                              "  t = (s32[], f32[2]) tuple(a, "
+                                              "x)\n"
+                                              "  ROOT w = (s32[], f32[2]) "
+                                              "while(t), condition=c, "
+                                              "body=b\n}\n",
+              inputs, 2, wants, 2);
+}
+
+// The old value is read after the new one is made, so it may not be written
+// over: y = x + x, z = z + x. From (1, 1, 0): x doubles, z sums the old ones.
+static void test_while_reads_late(void **state)
+{
+    const int32_t in[] = {4};
+    const int32_t zero[] = {0};
+    const float x[] = {1, 3};
+    const float x_want[] = {16, 48};
+    const float z_want[] = {15, 45};
+    const struct ref_array inputs[] = {REF(S32, in), REF(F32, x)};
+    const struct ref_array wants[] = {REF(S32, zero), REF(F32, x_want),
+                                      REF(F32, z_want)};
+
+    (void)state;
+    ref_check(LOOP("(s32[], f32[2], f32[2])",
+                   "  x = f32[2] get-tuple-element(p), "
+                   "index=1\n"
+                   "  z = f32[2] get-tuple-element(p), "
+                   "index=2\n"
+                   "  y = f32[2] add(x, x)\n"
+                   "  q = f32[2] add(z, x)\n"
+                   "  ROOT r = (s32[], f32[2], f32[2]) "
+                   "tuple(n, y, q)\n") "ENTRY e {\n"
+                                       "  a = s32[] "
+                                       "parameter(0)\n  x "
+                                       "= f32[2] "
+                                       "parameter(1)\n"
+                                       "  o = f32[] "
+                                       "constant(0)\n  z "
+                                       "= f32[2] "
+                                       "broadcast(o), "
+                                       "dimensions={}\n"
+                                       "  t = (s32[], "
+                                       "f32[2], f32[2]) "
+                                       "tuple(a, x, z)\n"
+                                       "  ROOT w = "
+                                       "(s32[], f32[2], "
+                                       "f32[2]) while(t), "
+                                       "condition=c, "
+                                       "body=b\n}\n",
+              inputs, 2, wants, 3);
+}
+
+// Running sums, written row by row into one array.
+static void test_while_updates_array(void **state)
+{
+    const int32_t in[] = {4};
+    const int32_t zero[] = {0};
+    const int32_t want[] = {0, 1, 2, 3, 4}; // element i becomes i, 4 down to 1
+    const struct ref_array inputs[] = {REF(S32, in)};
+    const struct ref_array wants[] = {REF(S32, zero), REF(S32, want)};
+
+    (void)state;
+    ref_check(LOOP("(s32[], s32[5])", "  x = s32[5] get-tuple-element(p), "
+                                      "index=1\n"
+                                      "  u = s32[1] reshape(i)\n"
+                                      "  y = s32[5] dynamic-update-slice(x, u, "
+                                      "i)\n"
+                                      "  ROOT r = (s32[], s32[5]) tuple(n, "
+                                      "y)\n") "ENTRY e {\n"
+                                              "  a = s32[] parameter(0)\n  o = "
+                                              "s32[] constant(0)\n"
+                                              "  z = s32[5] broadcast(o), "
+                                              "dimensions={}\n"
+                                              "  t = (s32[], s32[5]) tuple(a, "
+                                              "z)\n"
+                                              "  ROOT w = (s32[], s32[5]) "
+                                              "while(t), condition=c, "
+                                              "body=b\n}\n",
+              inputs, 1, wants, 2);
+}
+
+// ------------------------------------------------------------------
+// collectives
+
+struct member {
+    struct pod_device_launch launch;
+    struct pod_gang *gang;
+    struct pod_device_buffer *in;
+    struct pod_device_buffer *out;
+    enum pod_code code;
+    struct pod_err err;
+};
+
+static void *run_member(void *arg)
+{
+    struct member *member = arg;
+
+    member->code = pod_gang_arrive(member->gang, member->launch.replica, NULL,
+                                   &member->err);
+    if (member->code == POD_OK)
+        member->code = ref_device()->ops->execute(ref_device(), &member->launch,
+                                                  &member->err);
+    pod_gang_leave(member->gang, member->launch.replica,
+                   member->code == POD_OK ? NULL : &member->err);
+    return NULL;
+}
+
+static void prepare_member(struct member *member, struct pod_gang_hub *hub,
+                           struct pod_device_program *program, uint32_t replica,
+                           const int32_t *in, size_t in_count, size_t out_count)
+{
+    const struct pod_device_ops *ops = ref_device()->ops;
+    const uint32_t hosts[REF_CORES] = {0};
+
+    assert_int_equal(
+        pod_gang_join(hub, 1, REF_CORES, hosts, &member->gang, NULL), POD_OK);
+    assert_int_equal(ops->allocate(ref_device(), replica, NULL, in_count * 4,
+                                   &member->in, NULL),
+                     POD_OK);
+    assert_int_equal(ops->allocate(ref_device(), replica, NULL, out_count * 4,
+                                   &member->out, NULL),
+                     POD_OK);
+    assert_int_equal(
+        ops->write(ref_device(), member->in, 0, in, in_count * 4, NULL),
+        POD_OK);
+    member->launch =
+        (struct pod_device_launch){.program = program,
+                                   .core = replica,
+                                   .inputs = &member->in,
+                                   .input_count = 1,
+                                   .outputs = &member->out,
+                                   .output_count = 1,
+                                   .replica = replica,
+                                   .replica_count = REF_CORES,
+                                   .exchange = pod_gang_exchange(member->gang)};
+}
+
+// Runs text as four replicas of s32 arrays; data of replica r starts at
+// in[r * in_count] and wants[r * out_count].
+static void check_gang(const char *text, size_t in_count, const int32_t *in,
+                       size_t out_count, const int32_t *wants)
+{
+    struct pod_device_program *program = ref_compile(text, REF_CORES);
+    const struct pod_device_ops *ops = ref_device()->ops;
+    struct pod_gang_hub *hub = pod_gang_hub_new(1);
+    struct member members[REF_CORES];
+    pthread_t threads[REF_CORES];
+
+    assert_non_null(hub);
+    memset(members, 0, sizeof(members));
+    for (uint32_t i = 0; i < REF_CORES; i++)
+        prepare_member(&members[i], hub, program, i, in + i * in_count,
+                       in_count, out_count);
+    for (uint32_t i = 0; i < REF_CORES; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, run_member, &members[i]), 0);
+    for (uint32_t i = 0; i < REF_CORES; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < REF_CORES; i++) {
+        int32_t got[16];
+        struct ref_array have = {POD_TYPE_S32, got, out_count * 4};
+        struct ref_array want = {POD_TYPE_S32, wants + i * out_count,
+                                 out_count * 4};
+        if (members[i].code != POD_OK)
+            fail_msg("replica %u: %s", i, members[i].err.text);
+        assert_int_equal(ops->read(ref_device(), members[i].out, 0, got,
+                                   out_count * 4, NULL),
+                         POD_OK);
+        ref_compare(&have, &want, 0, text);
+        ops->release(ref_device(), members[i].in);
+        ops->release(ref_device(), members[i].out);
+        pod_gang_unref(members[i].gang);
+    }
+    pod_gang_hub_unref(hub);
+    ops->program_free(ref_device(), program);
+}
+
+static void test_all_reduce(void **state)
+{
+    const int32_t in[] = {1, 10, 2, 20, 3, 30, 4, 40};
+    const int32_t sums[] = {10, 100, 10, 100, 10, 100, 10, 100};
+    const int32_t pairs[] = {4, 40, 6, 60, 4, 40, 6, 60}; // {0,2} {1,3}
+
+    (void)state;
+    check_gang(REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                                     "  ROOT r = s32[2] all-reduce(a),"
+                                     " replica_groups={}, to_apply=f\n}\n",
+               2, in, 2, sums);
+    check_gang(REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                                     "  ROOT r = s32[2] all-reduce(a),"
+                                     " replica_groups={{0,2},{1,3}},"
+                                     " to_apply=f\n}\n",
+               2, in, 2, pairs);
+    check_gang(REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                                     "  ROOT r = s32[2] all-reduce(a),"
+                                     " replica_groups=[2,2]<=[2,2]T(1,0),"
+                                     " to_apply=f\n}\n",
+               2, in, 2, pairs);
+}
+
+// x * 10 + y depends on the order: that of the replicas.
+static void test_all_reduce_any(void **state)
+{
+    const int32_t in[] = {1, 5, 2, 6, 3, 7, 4, 8};
+    const int32_t want[] = {1234, 5678, 1234, 5678, 1234, 5678, 1234, 5678};
+
+    (void)state;
+    check_gang("HloModule t\nf {\n  x = s32[] parameter(0)\n"
+               "  y = s32[] parameter(1)\n  k = s32[] constant(10)\n"
+               "  z = s32[] multiply(x, k)\n  ROOT r = s32[] add(z, y)\n}\n"
+               "ENTRY e {\n  a = s32[2] parameter(0)\n"
+               "  ROOT r = s32[2] all-reduce(a), replica_groups={},"
+               " to_apply=f\n}\n",
+               2, in, 2, want);
+}
+
+static void test_all_gather(void **state)
+{
+    const int32_t in[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    // Of s32[2,1] along dimension 1, in groups {0,1} and {3,2}.
+    const int32_t want[] = {1, 3, 2, 4, 1, 3, 2, 4, 7, 5, 8, 6, 7, 5, 8, 6};
+
+    (void)state;
+    check_gang("HloModule t\nENTRY e {\n  a = s32[2,1] parameter(0)\n"
+               "  ROOT r = s32[2,2] all-gather(a), dimensions={1},"
+               " replica_groups={{0,1},{3,2}}\n}\n",
+               2, in, 4, want);
+}
+
+static void test_collective_permute(void **state)
+{
+    const int32_t in[] = {1, 2, 3, 4};
+    const int32_t want[] = {0, 1, 4, 3};
+
+    (void)state;
+    check_gang("HloModule t\nENTRY e {\n  a = s32[1] parameter(0)\n"
+               "  ROOT r = s32[1] collective-permute(a),"
+               " source_target_pairs={{0,1},{2,3},{3,2}}\n}\n",
+               1, in, 1, want);
+}
+
+static void test_ids(void **state)
+{
+    const int32_t in[] = {100, 100, 100, 100};
+    const int32_t want[] = {100, 101, 102, 103};
+
+    (void)state;
+    check_gang("HloModule t\nENTRY e {\n  a = s32[] parameter(0)\n"
+               "  i = u32[] replica-id()\n  p = u32[] partition-id()\n"
+               "  s = u32[] add(i, p)\n  t = s32[] convert(s)\n"
+               "  ROOT r = s32[] add(a, t)\n}\n",
+               1, in, 1, want);
+}
+
+// Alone, collectives need nobody.
+static void test_collectives_alone(void **state)
+{
+    const int32_t in[] = {1, 2};
+    const int32_t zeros[] = {0, 0};
+    const struct ref_array inputs[] = {REF(S32, in)};
+    const struct ref_array wants[] = {REF(S32, in), REF(S32, in), REF(S32, in),
+                                      REF(S32, zeros)};
+
+    (void)state;
+    ref_check(
+        REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                              "  b = s32[2] all-reduce(a), to_apply=f\n"
+                              "  c = s32[2] all-gather(a), dimensions={0}\n"
+                              "  d = s32[2] collective-permute(a),"
+                              " source_target_pairs={{0,0}}\n"
+                              "  g = s32[2] collective-permute(a), "
+                              "source_target_pairs={}\n"
+                              "  ROOT r = (s32[2], s32[2], s32[2], s32[2])"
+                              " tuple(b, c, d, g)\n}\n",
+        inputs, 1, wants, 4);
+}
+
+static void test_bad_groups(void **state)
+{
+    struct pod_err err = POD_ERR_NONE;
+
+    (void)state;
+    assert_int_equal(
+        ref_refused(
+            REDUCER("s32",
+                    "add") "ENTRY e {\n"
+                           "  a = s32[2] parameter(0)\n"
+                           "  ROOT r = s32[2] all-reduce(a),"
+                           " replica_groups={{0,1},{2,9}}, to_apply=f\n}\n",
+            REF_CORES, &err),
+        POD_INVALID_ARGUMENT);
+    assert_int_equal(ref_refused("HloModule t\nENTRY e {\n"
+                                 "  a = s32[2] parameter(0)\n"
+                                 "  ROOT r = s32[2] collective-permute(a),"
+                                 " source_target_pairs={{0,4}}\n}\n",
+                                 REF_CORES, &err),
+                     POD_INVALID_ARGUMENT);
+    assert_int_equal(err.line, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dot_matrices),
+        cmocka_unit_test(test_dot_blas),
+        cmocka_unit_test(test_dot_vectors),
+        cmocka_unit_test(test_dot_batch),
+        cmocka_unit_test(test_dot_types),
+        cmocka_unit_test(test_dot_empty),
+        cmocka_unit_test(test_reduce_axes),
+        cmocka_unit_test(test_reduce_types),
+        cmocka_unit_test(test_reduce_nan),
+        cmocka_unit_test(test_reduce_wide),
+        cmocka_unit_test(test_reduce_any),
+        cmocka_unit_test(test_reduce_swaps),
+        cmocka_unit_test(test_reduce_empty),
+        cmocka_unit_test(test_call_and_fusion),
+        cmocka_unit_test(test_call_hands_through),
+        cmocka_unit_test(test_conditional),
+        cmocka_unit_test(test_conditional_index),
+        cmocka_unit_test(test_while_shuffles),
+        cmocka_unit_test(test_while_never),
+        cmocka_unit_test(test_while_reads_late),
+        cmocka_unit_test(test_while_updates_array),
+        cmocka_unit_test(test_all_reduce),
+        cmocka_unit_test(test_all_reduce_any),
+        cmocka_unit_test(test_all_gather),
+        cmocka_unit_test(test_collective_permute),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_collectives_alone),
+        cmocka_unit_test(test_bad_groups),
+    };
+
+    return cmocka_run_group_tests(tests, ref_setup, ref_teardown);
+}
