@@ -2,6 +2,7 @@
 #include "core/hlo/arena.h"
 
 #include "core/base/mem.h"
+#include "core/hlo/module.h"
 #include "core/hlo/shape_proto.h"
 
 #include <stdalign.h>
@@ -12,6 +13,8 @@ enum {
     ARENA_ALIGN = alignof(max_align_t),
     ARENA_FIRST_CHUNK = 4096,
     ARENA_LARGEST_CHUNK = 1 << 20,
+    ARENA_BYTES_AT_LEAST = 1 << 20,
+    ARENA_BYTES_PER_BYTE = 128,
 };
 
 struct pod_hlo_arena_chunk {
@@ -44,12 +47,20 @@ static void arena_protobuf_free(void *data, void *block)
     (void)block;
 }
 
-struct pod_hlo_arena *pod_hlo_arena_new(size_t budget)
+static size_t arena_budget(size_t length)
+{
+    if (length > POD_HLO_MAX_MEMORY / ARENA_BYTES_PER_BYTE)
+        return POD_HLO_MAX_MEMORY;
+    length = length * ARENA_BYTES_PER_BYTE + ARENA_BYTES_AT_LEAST;
+    return length < POD_HLO_MAX_MEMORY ? length : POD_HLO_MAX_MEMORY;
+}
+
+struct pod_hlo_arena *pod_hlo_arena_new(size_t length)
 {
     struct pod_hlo_arena *arena = pod_calloc(1, sizeof(*arena));
     if (arena == NULL)
         return NULL;
-    arena->budget = budget;
+    arena->budget = arena_budget(length);
     arena->allocator =
         (ProtobufCAllocator){arena_protobuf_alloc, arena_protobuf_free, arena};
     return arena;

@@ -25,8 +25,9 @@ struct pod_hlo_arena {
     struct pod_hlo_arena_shapes *shapes;
 };
 
-// NULL: no memory.
-struct pod_hlo_arena *pod_hlo_arena_new(size_t budget);
+// For a program of `length` bytes: module.h says how much it may take. NULL: no
+// memory.
+struct pod_hlo_arena *pod_hlo_arena_new(size_t length);
 // NULL is allowed.
 void pod_hlo_arena_free(struct pod_hlo_arena *arena);
 

@@ -19,8 +19,10 @@
 #include "xla.pb-c.h"
 
 enum {
-    // Of one program, text or message. What it unfolds to in memory is bounded
-    // by POD_HLO_MAX_MEMORY: 640 bytes and more for an instruction.
+    // Of one program, text or message. What it may unfold to in memory is 1 MiB
+    // and 128 bytes for each of its own, and at most POD_HLO_MAX_MEMORY: a
+    // usual
+    // instruction of 60 to 100 bytes takes about 1,000.
     POD_HLO_MAX_BYTES = 64 << 20,
     POD_HLO_MAX_MEMORY = 1 << 30,
     // Computations calling computations calling ... from the entry; what

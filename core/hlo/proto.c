@@ -158,7 +158,7 @@ static enum pod_code proto_unpack(struct proto_slice bytes,
                                   struct pod_hlo_module *module,
                                   struct pod_err *err)
 {
-    module->arena = pod_hlo_arena_new(POD_HLO_MAX_MEMORY);
+    module->arena = pod_hlo_arena_new(bytes.length);
     if (module->arena == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory to read the program");

@@ -420,7 +420,7 @@ static void text_fini(struct text *t)
 static enum pod_code text_parse(struct text *t)
 {
     enum pod_code code;
-    t->arena = pod_hlo_arena_new(POD_HLO_MAX_MEMORY);
+    t->arena = pod_hlo_arena_new(t->length);
     if (t->arena == NULL)
         return pod_text_no_memory(t);
     t->module->arena = t->arena;

@@ -10,7 +10,7 @@
 // expected: INVALID_PROGRAM; UNIMPLEMENTED for what XLA can parse and podd
 // leaves out (mesh shardings, async sugar, domains); OUT_OF_MEMORY;
 // RESOURCE_EXHAUSTED for a text that is longer than POD_HLO_MAX_BYTES or
-// unfolds to more than POD_HLO_MAX_MEMORY. Time and memory are linear in the
+// unfolds to too much (module.h). Time and memory are linear in the
 // text; recursion is bounded; nothing is allocated for elements that are not
 // there. The text needs no NUL at its end and may be freed afterwards.
 //

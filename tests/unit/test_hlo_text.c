@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text reader: each production, the place of each error, each limit.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/mem.h"
+#include "core/hlo/groups.h"
+#include "core/hlo/literal.h"
+#include "core/hlo/text.h"
+
+static struct pod_hlo_module *parse(const char *text)
+{
+    struct pod_hlo_module *module = NULL;
+    struct pod_err err = POD_ERR_NONE;
+    if (pod_hlo_parse_text(text, strlen(text), &module, &err) != POD_OK)
+        fail_msg("%d:%d: %s", err.line, err.column, err.text);
+    return module;
+}
+
+// A module of one computation, whose instructions start in line 3.
+static struct pod_hlo_module *parse_body(const char *body)
+{
+    char text[4096];
+    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
+    return parse(text);
+}
+
+static void assert_refused_code(const char *text, enum pod_code code, int line,
+                                int column, const char *part)
+{
+    struct pod_hlo_module *module = NULL;
+    struct pod_err err = POD_ERR_NONE;
+    assert_int_equal(pod_hlo_parse_text(text, strlen(text), &module, &err),
+                     code);
+    assert_null(module);
+    if (err.line != line || err.column != column ||
+        strstr(err.text, part) == NULL)
+        fail_msg("\"%s\": %d:%d: %s", text, err.line, err.column, err.text);
+}
+
+static void assert_refused(const char *text, int line, int column,
+                           const char *part)
+{
+    assert_refused_code(text, POD_INVALID_ARGUMENT, line, column, part);
+}
+
+static void assert_body_refused(const char *body, int line, int column,
+                                const char *part)
+{
+    char text[4096];
+    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
+    assert_refused(text, line + 2, column, part);
+}
+
+static void assert_body_unsupported(const char *body, const char *part)
+{
+    char text[4096];
+    struct pod_hlo_module *module = NULL;
+    struct pod_err err = POD_ERR_NONE;
+    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
+    assert_int_equal(pod_hlo_parse_text(text, strlen(text), &module, &err),
+                     POD_UNIMPLEMENTED);
+    assert_int_equal(err.reason, POD_REASON_UNIMPLEMENTED);
+    assert_true(err.line > 0);
+    if (strstr(err.text, part) == NULL)
+        fail_msg("%s", err.text);
+}
+
+static const struct pod_hlo_instr *root(const struct pod_hlo_module *module)
+{
+    const struct pod_hlo_comp *entry = &module->comps[module->entry];
+    return &entry->instrs[entry->root];
+}
+
+// --------------------------------------------------------------------- module
+
+static void test_module(void **state)
+{
+    struct pod_hlo_module *module =
+        parse("HloModule the.name-1, is_scheduled=true, replica_count=4,\n"
+              "  num_partitions=2, frontend_attributes={a=\"b\",c={\"d\":1}},\n"
+              "  input_output_alias={ {}: (0, {}, must-alias) },\n"
+              "  buffer_donor={ (0, {}), (1, {0}) },\n"
+              "  entry_computation_layout={(f32[2,3]{0,1}, (s32[]))->"
+              "f32[2,3]{1,0}}\n"
+              "FileNames\n1 \"a.py\"\n2 'b.py'\n"
+              "FileLocations\n1 {file_name_id=1 line=2}\n"
+              "ENTRY %e (x: f32[2,3], y: (s32[])) -> f32[2,3] {\n"
+              "  %x = f32[2,3] parameter(0) // the first\n"
+              "  %y = (s32[]) parameter(1)\n"
+              "  ROOT %n = f32[2,3] negate(%x) /* and\n so on */\n"
+              "}, execution_thread=\"main\"\n");
+    const Xla__HloModuleProto *proto = module->proto;
+    struct pod_str str = {.data = NULL};
+    (void)state;
+    assert_string_equal(proto->name, "the.name-1");
+    assert_string_equal(proto->entry_computation_name, "e");
+    assert_int_equal(module->replica_count, 4);
+    assert_int_equal(module->num_partitions, 2);
+    assert_int_equal(proto->frontend_attributes->n_map, 2);
+    assert_string_equal(proto->frontend_attributes->map[0]->value, "b");
+    assert_string_equal(proto->frontend_attributes->map[1]->value, "{\"d\":1}");
+    assert_int_equal(proto->input_output_alias->entries[0]->kind, 2);
+    assert_int_equal(proto->buffer_donor->n_entries, 2);
+    assert_int_equal(proto->buffer_donor->entries[1]->parameter_number, 1);
+    pod_program_shape_print(&module->shape, true, &str);
+    assert_string_equal(str.data, "(f32[2,3]{0,1}, (s32[])) -> f32[2,3]{1,0}");
+    pod_str_fini(&str);
+    assert_int_equal(root(module)->line, 14);
+    assert_int_equal(root(module)->column, 9); // behind the "%"
+    pod_hlo_module_free(module);
+}
+
+// Without a layout in the header the signature is the entry's, row-major.
+static void test_default_signature(void **state)
+{
+    struct pod_hlo_module *module =
+        parse_body("a = f32[4,2]{0,1} parameter(0)\nb = f32[2,2] parameter(1)\n"
+                   "c = (f32[2,2], f32[4,2]{0,1}) tuple(b, a)");
+    struct pod_str str = {.data = NULL};
+    (void)state;
+    pod_program_shape_print(&module->shape, true, &str);
+    assert_string_equal(str.data, "(f32[4,2]{0,1}, f32[2,2]{1,0}) -> "
+                                  "(f32[2,2]{1,0}, f32[4,2]{0,1})");
+    pod_str_fini(&str);
+    pod_hlo_module_free(module);
+}
+
+// Without ENTRY the last computation is it; without ROOT the last instruction.
+static void test_entry_and_root(void **state)
+{
+    struct pod_hlo_module *module = parse(
+        "HloModule m\n"
+        "one { a = f32[] parameter(0) ROOT b = f32[] negate(a) c = f32[] "
+        "abs(a) }\n"
+        "two { x = f32[] parameter(0) y = f32[] call(x), to_apply=one }\n");
+    (void)state;
+    assert_int_equal(module->count, 2);
+    assert_int_equal(module->entry, 1);
+    assert_int_equal(module->comps[0].root, 1);
+    assert_int_equal(module->comps[1].root, 1);
+    assert_int_equal(root(module)->called_count, 1);
+    assert_int_equal(root(module)->called[0], 0);
+    pod_hlo_module_free(module);
+    module = parse("HloModule m\nENTRY one { a = f32[] parameter(0) }\n"
+                   "two { x = s32[] parameter(0) }\n");
+    assert_int_equal(module->entry, 0);
+    pod_hlo_module_free(module);
+}
+
+static void test_module_errors(void **state)
+{
+    (void)state;
+    assert_refused("", 1, 1, "expected \"HloModule\", found the end");
+    assert_refused("ENTRY e {}", 1, 1, "expected \"HloModule\", found \"ENTRY");
+    assert_refused("HloModule", 1, 10, "name of the module");
+    assert_refused("HloModule m", 1, 12, "expected a computation");
+    assert_refused("HloModule m, x=1", 1, 14, "no attribute \"x\"");
+    assert_refused("HloModule m, replica_count=-2\ne { }", 2, 1, "negative");
+    assert_refused("HloModule m, replica_count=x", 1, 28, "expected a number");
+    assert_refused("HloModule m\ne { }", 2, 5, "expected an instruction");
+    assert_refused("HloModule m\ne {", 2, 4, "found the end of the text");
+    assert_refused("HloModule m /* open", 1, 13, "expected a computation");
+    assert_refused("HloModule m\ne { a = f32[] parameter(0) }\n"
+                   "e { b = f32[] parameter(0) }",
+                   3, 1, "\"e\" is there already");
+    assert_refused("HloModule m\nENTRY e { a = f32[] parameter(0) }\n"
+                   "ENTRY f { b = f32[] parameter(0) }",
+                   3, 1, "second ENTRY");
+    assert_refused("HloModule m\ne (a: f32[]) -> s32[] {\n"
+                   "  a = f32[] parameter(0) }",
+                   2, 17, "another shape than the root");
+    assert_refused("HloModule m, entry_computation_layout={(f32[2])->f32[]}\n"
+                   "e { a = f32[] parameter(0) }",
+                   2, 5, "signature says f32[2]{0}");
+    assert_refused("HloModule m, entry_computation_layout={()->f32[]}\n"
+                   "e { a = f32[] parameter(0) }",
+                   0, 0, "signature has 0 parameters");
+}
+
+// ---------------------------------------------------------------- instructions
+
+static void test_operand_forms(void **state)
+{
+    struct pod_hlo_module *module = parse_body(
+        "p = (f32[2], (s32[], f32[2])) parameter(0)\n"
+        "ROOT r = f32[2] add(f32[2] multiply(p#0, f32[2]{0} %p#1#1),\n"
+        "  f32[2] constant({1, 2}))");
+    const struct pod_hlo_comp *entry = &module->comps[0];
+    (void)state;
+    // p, p#0, p#1, p#1#1, multiply, constant, r.
+    assert_int_equal(entry->count, 7);
+    assert_int_equal(root(module)->opcode, POD_OP_ADD);
+    assert_int_equal(pod_hlo_operand(entry, root(module), 0)->opcode,
+                     POD_OP_MULTIPLY);
+    assert_int_equal(pod_hlo_operand(entry, root(module), 1)->opcode,
+                     POD_OP_CONSTANT);
+    assert_int_equal(pod_hlo_operand(entry, root(module), 1)->line, 5);
+    pod_hlo_module_free(module);
+}
+
+static void test_instruction_errors(void **state)
+{
+    (void)state;
+    assert_body_refused("a f32[] parameter(0)", 1, 3, "expected \"=\"");
+    assert_body_refused("a = parameter(0)", 1, 5, "expected a shape");
+    assert_body_refused("a = f32[] (0)", 1, 11, "expected an opcode");
+    assert_body_refused("a = f32[] addd(0)", 1, 11, "no opcode \"addd\"");
+    assert_body_refused("a = f32[] parameter 0", 1, 21, "expected \"(\"");
+    assert_body_refused("a = f32[] parameter(x)", 1, 21, "expected a number");
+    assert_body_refused("a = f32[] parameter(0", 2, 1, "expected \")\"");
+    assert_body_refused("a = f32[] negate(b)", 1, 18, "named \"b\"");
+    assert_body_refused("a = f32[] negate(a)", 1, 18, "named \"a\"");
+    assert_body_refused("a = f32[] parameter(0)\nb = f32[] negate(s32[] a)", 2,
+                        24, "operand is s32[] here, f32[] where");
+    assert_body_refused("a = f32[] parameter(0)\nb = f32[] negate(a#0)", 2, 20,
+                        "no such part");
+    assert_body_refused("a = f32[] parameter(0)\na = f32[] negate(a)", 2, 1,
+                        "\"a\" is there already");
+    assert_body_refused("ROOT a = f32[] parameter(0)\nROOT b = f32[] negate(a)",
+                        2, 1, "second ROOT");
+    assert_body_refused("a = f32[] parameter(0)\nb = f32[] negate(a,)", 2, 20,
+                        "expected an operand");
+    assert_body_refused("a = f32[] parameter(0)\nb = f32[] negate(a a)", 2, 20,
+                        "expected \",\" or \")\"");
+}
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    assert_body_unsupported("a = f32[] parameter(0)\n"
+                            "b = f32[] domain(a), domain={}",
+                            "domains are not supported");
+    assert_body_unsupported("a = f32[] parameter(0)\n"
+                            "b = f32[] negate-start(a)",
+                            "async");
+    assert_body_unsupported("a = f32[] parameter(0), sharding={mesh['x'=2]}",
+                            "sharding");
+    assert_body_unsupported("a = f32[<=2] parameter(0)", "dynamic");
+    assert_body_unsupported("a = f8e3m4[] constant(1)", "literals");
+}
+
+static void test_nesting_limit(void **state)
+{
+    char body[4096] = "a = f32[] parameter(0)\nb = ";
+    (void)state;
+    for (int i = 0; i < 80; i++)
+        strcat(body, "f32[] abs(");
+    strcat(body, "a");
+    for (int i = 0; i < 80; i++)
+        strcat(body, ")");
+    assert_body_refused(body, 2, 5 + 65 * 10, "nested more than 64 deep");
+}
+
+// -------------------------------------------------------------------- literals
+
+// Compares the row-major bytes of a module's root, which is a constant.
+static void assert_constant(const char *shape, const char *literal,
+                            const void *want, size_t size)
+{
+    char body[512];
+    unsigned char data[256];
+    struct pod_hlo_module *module;
+    (void)snprintf(body, sizeof(body), "c = %s constant(%s)", shape, literal);
+    module = parse_body(body);
+    assert_int_equal(pod_shape_bytes(root(module)->shape), size);
+    assert_true(size <= sizeof(data));
+    assert_int_equal(pod_literal_read(root(module)->proto->literal,
+                                      root(module)->shape, data, NULL),
+                     POD_OK);
+    assert_memory_equal(data, want, size);
+    pod_hlo_module_free(module);
+}
+
+#define ASSERT_CONSTANT(shape, literal, type, ...)                             \
+    assert_constant((shape), (literal), ((type[]){__VA_ARGS__}),               \
+                    sizeof((type[]){__VA_ARGS__}))
+
+static void test_literal_integers(void **state)
+{
+    (void)state;
+    ASSERT_CONSTANT("s32[]", "-7", int32_t, -7);
+    ASSERT_CONSTANT("s8[2]", "{-128, 127}", int8_t, -128, 127);
+    ASSERT_CONSTANT("s16[2]", "{-32768, 32767}", int16_t, -32768, 32767);
+    ASSERT_CONSTANT("u16[1]", "{65535}", uint16_t, 65535);
+    ASSERT_CONSTANT("s64[2]", "{-9223372036854775808, 9223372036854775807}",
+                    int64_t, INT64_MIN, INT64_MAX);
+    ASSERT_CONSTANT("u64[]", "18446744073709551615", uint64_t, UINT64_MAX);
+    ASSERT_CONSTANT("s4[2]", "{-8, 7}", int8_t, -8, 7);
+    ASSERT_CONSTANT("u4[]", "15", uint8_t, 15);
+    ASSERT_CONSTANT("pred[4]", "{true, false, 1, 0}", uint8_t, 1, 0, 1, 0);
+}
+
+static void test_literal_floats(void **state)
+{
+    (void)state;
+    ASSERT_CONSTANT("f32[3]", "{1, -2.5e-3, 3.5}", float, 1, -2.5e-3F, 3.5F);
+    ASSERT_CONSTANT("f64[2]", "{0.1, 1e300}", double, 0.1, 1e300);
+    ASSERT_CONSTANT("f32[3]", "{inf, -inf, -0.0}", float, __builtin_inff(),
+                    -__builtin_inff(), -0.0F);
+    ASSERT_CONSTANT("c64[2]", "{(1, -2), (0.5, inf)}", float, 1, -2, 0.5F,
+                    __builtin_inff());
+    ASSERT_CONSTANT("c128[]", "(1, 2)", double, 1, 2);
+    // Bits of IEEE half: 1 = 0x3c00; the largest; the smallest denormal; half
+    // of it is a tie to even, so zero; a little more rounds up.
+    ASSERT_CONSTANT("f16[6]",
+                    "{1, 65504, 5.960464477539063e-8, "
+                    "2.9802322387695312e-8, 2.98023224e-8, -inf}",
+                    uint16_t, 0x3c00, 0x7bff, 0x0001, 0x0000, 0x0001, 0xfc00);
+    // 65519 rounds to the largest half, 65520 is a tie that overflows.
+    ASSERT_CONSTANT("f16[1]", "{65519}", uint16_t, 0x7bff);
+    // 1 + 2^-8 is a tie to even in bfloat16, 1 + 3 * 2^-8 one to the odd side.
+    ASSERT_CONSTANT("bf16[4]", "{1.00390625, 1.01171875, -2, nan}", uint16_t,
+                    0x3f80, 0x3f82, 0xc000, 0x7fc0);
+    // The largest denormal half rounds up to the smallest normal.
+    ASSERT_CONSTANT("f16[1]", "{6.1020e-5}", uint16_t, 0x0400);
+}
+
+static void test_literal_nesting(void **state)
+{
+    (void)state;
+    ASSERT_CONSTANT("u8[2,3]", "{ {1,2,3}, {4,5,6} }", uint8_t, 1, 2, 3, 4, 5,
+                    6);
+    ASSERT_CONSTANT("u8[2,3]{0,1}", "{{1,2,3},{4,5,6}}", uint8_t, 1, 2, 3, 4, 5,
+                    6);
+    ASSERT_CONSTANT("u8[2,1,2]", "{{/*i0=0*/{1,2}},{{3,4}}}", uint8_t, 1, 2, 3,
+                    4);
+    assert_constant("f32[0]", "{}", "", 0);
+    assert_constant("f32[2,0]", "{ {}, {} }", "", 0);
+    assert_constant("f32[0,1000000000]", "{ }", "", 0);
+}
+
+// What a column-major literal holds is in the order of its layout.
+static void test_literal_layout(void **state)
+{
+    struct pod_hlo_module *module =
+        parse_body("c = s32[2,3]{0,1} constant({{1,2,3},{4,5,6}})");
+    const Xla__LiteralProto *literal = root(module)->proto->literal;
+    (void)state;
+    assert_int_equal(literal->n_s32s, 6);
+    assert_memory_equal(literal->s32s, ((int32_t[]){1, 4, 2, 5, 3, 6}), 24);
+    assert_int_equal(literal->shape->layout->minor_to_major[0], 0);
+    pod_hlo_module_free(module);
+}
+
+static void test_literal_tuple(void **state)
+{
+    struct pod_hlo_module *module =
+        parse_body("c = (s32[], (pred[1], f32[])) constant((3, ({1}, 2.5)))");
+    const Xla__LiteralProto *literal = root(module)->proto->literal;
+    (void)state;
+    assert_int_equal(literal->n_tuple_literals, 2);
+    assert_int_equal(literal->tuple_literals[0]->s32s[0], 3);
+    assert_true(literal->tuple_literals[1]->tuple_literals[1]->f32s[0] == 2.5F);
+    pod_hlo_module_free(module);
+}
+
+static void test_literal_errors(void **state)
+{
+    (void)state;
+    assert_body_refused("c = s32[] constant(x)", 1, 20, "expected an integer");
+    assert_body_refused("c = s32[] constant(1.5)", 1, 20, "a fraction");
+    assert_body_refused("c = s32[] constant()", 1, 20, "expected an integer");
+    assert_body_refused("c = s32[] constant(2147483648)", 1, 20, "not fit s32");
+    assert_body_refused("c = s8[] constant(-129)", 1, 19, "not fit s8");
+    assert_body_refused("c = u8[] constant(-1)", 1, 19, "not fit u8");
+    assert_body_refused("c = u4[] constant(16)", 1, 19, "not fit u4");
+    assert_body_refused("c = u64[] constant(18446744073709551616)", 1, 20,
+                        "64 bits");
+    assert_body_refused("c = pred[] constant(2)", 1, 21, "true, false, 0 or 1");
+    assert_body_refused("c = f32[] constant(1e39)", 1, 20, "not fit f32");
+    assert_body_refused("c = f64[] constant(1e309)", 1, 20, "not fit f64");
+    assert_body_refused("c = f16[] constant(65520)", 1, 20, "not fit f16");
+    assert_body_refused("c = f32[] constant(1e)", 1, 20, "expected a number");
+    assert_body_refused("c = f32[] constant(--1)", 1, 20, "expected a number");
+    assert_body_refused("c = c64[] constant(1)", 1, 20, "expected \"(\"");
+    assert_body_refused("c = f32[2] constant({...})", 1, 22, "elided");
+    assert_body_refused("c = f32[2] constant({1})", 1, 23, "2 values");
+    assert_body_refused("c = f32[2] constant({1,2,3})", 1, 26, "2 values");
+    assert_body_refused("c = f32[2] constant(1)", 1, 21, "expected \"{\"");
+    assert_body_refused("c = f32[2,1] constant({{1}})", 1, 27, "2 values");
+    assert_body_refused("c = f32[2] constant({{1},{2}})", 1, 22,
+                        "expected a number");
+    assert_body_refused("c = token[] constant(1)", 1, 22, "no literals");
+}
+
+// The declared size costs nothing: there are not that many values.
+static void test_literal_huge_shape(void **state)
+{
+    (void)state;
+    assert_body_refused("c = f32[1000000000000] constant({1,2})", 1, 37,
+                        "1000000000000 values");
+}
+
+// ------------------------------------------------------------------ attributes
+
+static void test_attribute_errors(void **state)
+{
+    const char *p = "a = f32[2] parameter(0)\n";
+    char body[256];
+    (void)state;
+    static const struct {
+        const char *line;
+        int column;
+        const char *part;
+    } cases[] = {
+        {"b = f32[2] negate(a), index=1", 23, "negate has no attribute"},
+        {"b = f32[2] negate(a), colour=1", 23, "no attribute \"colour\""},
+        {"b = f32[2] negate(a),", 1, "expected an attribute"},
+        {"b = f32[2] reverse(a)", 1, "needs the attribute \"dimensions\""},
+        {"b = f32[2] reverse(a), dimensions={0}, dimensions={0}", 40,
+         "given twice"},
+        {"b = f32[2] reverse(a), dimensions=0", 35, "expected \"{\""},
+        {"b = f32[2] call(a), to_apply=f", 30, "named \"f\""},
+        {"b = f32[1] slice(a), slice={[0:x]}", 32, "expected a number"},
+        {"b = f32[4] pad(a, a), padding=1", 1, "expected \"_\""},
+        {"b = f32[2] negate(a), control-predecessors={c}", 45, "named \"c\""},
+        {"b = f32[2] cholesky(a), lower=1", 31, "true or false"},
+        {"b = f32[2] reduce-precision(a), exponent_bits=9999999999, "
+         "mantissa_bits=1",
+         57, "32 bits"},
+        {"b = f32[2] fft(a), fft_type=DFT, fft_length={2}", 29, "FFT, IFFT"},
+        {"b = f32[2] custom-call(a), custom_call_target=\"x", 47,
+         "does not end"},
+        {"b = f32[2] custom-call(a), custom_call_target=\"\\q\"", 49, "escape"},
+        {"b = f32[2] custom-call(a), custom_call_target=x", 47, "a string"},
+        {"b = f32[2] negate(a), metadata={{op_name=\"x\"", 32, "not closed"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int line =
+            cases[i].column == 1 && strstr(cases[i].part, "needs") == NULL ? 3
+                                                                           : 2;
+        (void)snprintf(body, sizeof(body), "%s%s", p, cases[i].line);
+        assert_body_refused(body, line, cases[i].column, cases[i].part);
+    }
+}
+
+static void test_common_attributes(void **state)
+{
+    struct pod_hlo_module *module = parse_body(
+        "a = f32[2] parameter(0), sharding={replicated}\n"
+        "b = f32[2] negate(a), metadata={op_name=\"x}\" source_line=3},\n"
+        "  frontend_attributes={k=\"v\"}, backend_config={\"s\": \"}\"},\n"
+        "  sharding={devices=[2,1]<=[2]T(0) last_tile_dim_replicate}\n"
+        "c = f32[2] negate(b), control-predecessors={a, %b},\n"
+        "  sharding={maximal device=1}, backend_config=\"\\x41\\n\\102\"\n"
+        "ROOT d = (f32[2], f32[2]) tuple(b, c),\n"
+        "  sharding={{devices=[2]1,0}, {manual}}");
+    const struct pod_hlo_comp *entry = &module->comps[0];
+    const Xla__HloInstructionProto *b = entry->instrs[1].proto;
+    const Xla__HloInstructionProto *c = entry->instrs[2].proto;
+    const Xla__HloInstructionProto *d = entry->instrs[3].proto;
+    (void)state;
+    assert_int_equal(entry->instrs[0].proto->sharding->type, 0);
+    assert_string_equal(b->frontend_attributes->map[0]->key, "k");
+    assert_int_equal(b->backend_config.len, strlen("{\"s\": \"}\"}"));
+    assert_int_equal(b->sharding->type, 3);
+    assert_int_equal(b->sharding->iota_reshape_dims[0], 2);
+    assert_int_equal(b->sharding->n_iota_transpose_perm, 1);
+    assert_true(b->sharding->replicate_on_last_tile_dim);
+    assert_int_equal(c->n_control_predecessor_ids, 2);
+    assert_int_equal(c->control_predecessor_ids[1], b->id);
+    assert_memory_equal(c->backend_config.data, "A\nB", 3);
+    assert_int_equal(c->sharding->tile_assignment_devices[0], 1);
+    assert_int_equal(d->sharding->n_tuple_shardings, 2);
+    assert_int_equal(
+        d->sharding->tuple_shardings[0]->tile_assignment_devices[0], 1);
+    assert_int_equal(d->sharding->tuple_shardings[1]->type, 4);
+    pod_hlo_module_free(module);
+}
+
+static void test_window_and_labels(void **state)
+{
+    struct pod_hlo_module *module = parse_body(
+        "a = f32[1,8,8,3] parameter(0)\nw = f32[3,3,3,16] parameter(1)\n"
+        "ROOT c = f32[1,4,3,16] convolution(a, w),\n"
+        "  window={size=3x3 stride=2x3 pad=0_1x-1_2 lhs_dilate=1x2\n"
+        "  rhs_dilate=2x1 rhs_reversal=0x1}, dim_labels=b01f_01io->b01f,\n"
+        "  feature_group_count=1, operand_precision={high,highest}");
+    const Xla__HloInstructionProto *proto = root(module)->proto;
+    const Xla__WindowDimension *second = proto->window->dimensions[1];
+    const Xla__ConvolutionDimensionNumbers *labels =
+        proto->convolution_dimension_numbers;
+    (void)state;
+    assert_int_equal(proto->window->n_dimensions, 2);
+    assert_int_equal(proto->window->dimensions[0]->stride, 2);
+    assert_int_equal(second->size, 3);
+    assert_int_equal(second->stride, 3);
+    assert_int_equal(second->padding_low, -1);
+    assert_int_equal(second->padding_high, 2);
+    assert_int_equal(second->base_dilation, 2);
+    assert_int_equal(second->window_dilation, 1);
+    assert_true(second->window_reversal);
+    assert_int_equal(labels->input_batch_dimension, 0);
+    assert_int_equal(labels->input_feature_dimension, 3);
+    assert_int_equal(labels->input_spatial_dimensions[1], 2);
+    assert_int_equal(labels->kernel_input_feature_dimension, 2);
+    assert_int_equal(labels->kernel_output_feature_dimension, 3);
+    assert_int_equal(labels->kernel_spatial_dimensions[0], 0);
+    assert_int_equal(proto->precision_config->operand_precision[0], 1);
+    assert_int_equal(proto->precision_config->operand_precision[1], 2);
+    pod_hlo_module_free(module);
+}
+
+static void test_padding_and_slice(void **state)
+{
+    struct pod_hlo_module *module =
+        parse_body("a = f32[4,5] parameter(0)\nz = f32[] constant(0)\n"
+                   "s = f32[2,5] slice(a), slice={[1:4:2], [0:5]}\n"
+                   "p = f32[3,12] pad(s, z), padding=-1_2x1_2_1");
+    const Xla__HloInstructionProto *pad = root(module)->proto;
+    const Xla__HloInstructionProto *slice = module->comps[0].instrs[2].proto;
+    (void)state;
+    assert_int_equal(slice->slice_dimensions[0]->stride, 2);
+    assert_int_equal(slice->slice_dimensions[1]->stride, 1);
+    assert_int_equal(pad->padding_config->dimensions[0]->edge_padding_low, -1);
+    assert_int_equal(pad->padding_config->dimensions[1]->interior_padding, 1);
+    pod_hlo_module_free(module);
+}
+
+static const char *const add_computation =
+    "add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT z = f32[] "
+    "add(x, y) }\n";
+
+static struct pod_hlo_module *parse_all_reduce(const char *groups)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof(text),
+                   "HloModule m\n%sENTRY e { a = f32[2] parameter(0)\n"
+                   "b = f32[2] all-reduce(a), to_apply=add, %s }",
+                   add_computation, groups);
+    return parse(text);
+}
+
+static void assert_groups(const char *text, int64_t participants, size_t count,
+                          const int64_t *ids)
+{
+    struct pod_hlo_module *module = parse_all_reduce(text);
+    struct pod_hlo_groups groups;
+    struct pod_err err = POD_ERR_NONE;
+    if (pod_hlo_groups_make(root(module), participants, &groups, &err) !=
+        POD_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(groups.count, count);
+    assert_int_equal(groups.starts[count], participants);
+    assert_memory_equal(groups.ids, ids,
+                        (size_t)participants * sizeof(int64_t));
+    pod_hlo_groups_fini(&groups);
+    pod_hlo_module_free(module);
+}
+
+static void test_replica_groups(void **state)
+{
+    (void)state;
+    assert_groups("replica_groups={{0,2},{3,1}}", 4, 2,
+                  (int64_t[]){0, 2, 3, 1});
+    assert_groups("replica_groups={}", 3, 1, (int64_t[]){0, 1, 2});
+    assert_groups("channel_id=1", 2, 1, (int64_t[]){0, 1});
+    assert_groups("replica_groups=[2,2]<=[4]", 4, 2, (int64_t[]){0, 1, 2, 3});
+    // iota(2,3) is {0 1 2; 3 4 5}; transposed {0 3; 1 4; 2 5}.
+    assert_groups("replica_groups=[3,2]<=[2,3]T(1,0)", 6, 3,
+                  (int64_t[]){0, 3, 1, 4, 2, 5});
+}
+
+static void assert_groups_refused(const char *text, int64_t participants,
+                                  const char *part)
+{
+    struct pod_hlo_module *module = parse_all_reduce(text);
+    struct pod_hlo_groups groups;
+    struct pod_err err = POD_ERR_NONE;
+    assert_int_equal(
+        pod_hlo_groups_make(root(module), participants, &groups, &err),
+        POD_INVALID_ARGUMENT);
+    if (strstr(err.text, part) == NULL)
+        fail_msg("%s", err.text);
+    pod_hlo_module_free(module);
+}
+
+static void test_replica_groups_refused(void **state)
+{
+    (void)state;
+    assert_groups_refused("replica_groups={{0,1}}", 4, "2 replicas");
+    assert_groups_refused("replica_groups={{0,0}}", 2, "replica 0 twice");
+    assert_groups_refused("replica_groups={{0,2}}", 2, "replica 2 of 2");
+    assert_groups_refused("replica_groups={{0,-1}}", 2, "replica -1");
+    assert_groups_refused("replica_groups=[2,2]<=[4]", 8, "4 replicas");
+}
+
+// -------------------------------------------------------------- memory, limits
+
+static void test_length_limit(void **state)
+{
+    struct pod_hlo_module *module = NULL;
+    struct pod_err err = POD_ERR_NONE;
+    (void)state;
+    // Refused by its length alone: nothing is read.
+    assert_int_equal(
+        pod_hlo_parse_text("", (size_t)POD_HLO_MAX_BYTES + 1, &module, &err),
+        POD_RESOURCE_EXHAUSTED);
+    assert_int_equal(err.reason, POD_REASON_RESOURCE_EXHAUSTED);
+}
+
+// The text needs no NUL behind it: every prefix, in a block of its own size,
+// is read without a byte more, and refused but for the whole.
+static void test_every_prefix(void **state)
+{
+    const char *text =
+        "HloModule m, entry_computation_layout={(f32[2]{0})->(f32[2])}\n"
+        "a { x = f32[] parameter(0) y = f32[] parameter(1)\n"
+        " ROOT z = f32[] add(x, y), metadata={op_name=\"n\"} } // end\n"
+        "ENTRY %e (p: f32[2]) -> (f32[2]) { p = f32[2]{0} parameter(0)\n"
+        " c = f32[2] constant({1e0, nan(0x7f)}) d = f32[2] add(p, %c)\n"
+        " r = f32[2] all-reduce(d), replica_groups=[1,2]<=[2], to_apply=a\n"
+        " ROOT t = (f32[2]) tuple(r) }";
+    (void)state;
+    for (size_t n = 0; n <= strlen(text); n++) {
+        char *copy = malloc(n == 0 ? 1 : n);
+        struct pod_hlo_module *module = NULL;
+        memcpy(copy, text, n);
+        if (pod_hlo_parse_text(copy, n, &module, NULL) == POD_OK)
+            assert_int_equal(n, strlen(text));
+        pod_hlo_module_free(module);
+        free(copy);
+    }
+}
+
+static void test_no_memory(void **state)
+{
+    char text[2048];
+    long live = pod_mem_live();
+    (void)state;
+    (void)snprintf(
+        text, sizeof(text),
+        "HloModule m\n%sENTRY e { p = (f32[2], s32[]) parameter(0)\n"
+        "c = pred[3] constant({1,0,1})\n"
+        "b = f32[2] add(f32[2] p#0, f32[2] constant({1,2})),\n"
+        "  frontend_attributes={k=\"v\"}\n"
+        "r = f32[2] all-reduce(b), to_apply=add, replica_groups={{0},{1}}\n"
+        "q = f32[2] collective-permute(r), source_target_pairs={{0,1}}\n"
+        "ROOT t = (f32[2], pred[3]) tuple(q, c) }",
+        add_computation);
+    for (long n = 0;; n++) {
+        struct pod_hlo_module *module = NULL;
+        struct pod_err err = POD_ERR_NONE;
+        enum pod_code code;
+        pod_mem_fail_after(n, 1);
+        code = pod_hlo_parse_text(text, strlen(text), &module, &err);
+        pod_mem_fail_after(-1, 0);
+        pod_hlo_module_free(module);
+        assert_int_equal(pod_mem_live(), live);
+        if (code == POD_OK) {
+            assert_true(n > 10);
+            return;
+        }
+        assert_int_equal(err.reason, POD_REASON_OUT_OF_MEMORY);
+    }
+}
+
+static int nothing_left(void **state)
+{
+    (void)state;
+    return pod_mem_live() == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_module),
+        cmocka_unit_test(test_default_signature),
+        cmocka_unit_test(test_entry_and_root),
+        cmocka_unit_test(test_module_errors),
+        cmocka_unit_test(test_operand_forms),
+        cmocka_unit_test(test_instruction_errors),
+        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_nesting_limit),
+        cmocka_unit_test(test_literal_integers),
+        cmocka_unit_test(test_literal_floats),
+        cmocka_unit_test(test_literal_nesting),
+        cmocka_unit_test(test_literal_layout),
+        cmocka_unit_test(test_literal_tuple),
+        cmocka_unit_test(test_literal_errors),
+        cmocka_unit_test(test_literal_huge_shape),
+        cmocka_unit_test(test_attribute_errors),
+        cmocka_unit_test(test_common_attributes),
+        cmocka_unit_test(test_window_and_labels),
+        cmocka_unit_test(test_padding_and_slice),
+        cmocka_unit_test(test_replica_groups),
+        cmocka_unit_test(test_replica_groups_refused),
+        cmocka_unit_test(test_length_limit),
+        cmocka_unit_test(test_every_prefix),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
+}
