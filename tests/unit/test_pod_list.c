@@ -168,9 +168,11 @@ static void test_handles_alone_are_listed(void **state)
         struct pod_op *op =
             hand_op(&hand, POD_KIND_ALLOCATE, POD_SCHED_SUCCEEDED);
         pod_list_init(&buffers[i].readers);
+        buffers[i].handle.maker = op;
         op->buffer = &buffers[i];
     }
-    hand_op(&hand, POD_KIND_LOAD, POD_SCHED_SUCCEEDED)->load = &load;
+    load.handle.maker = hand_op(&hand, POD_KIND_LOAD, POD_SCHED_SUCCEEDED);
+    load.handle.maker->load = &load;
     assert_int_equal(
         pod_list_buffers(&hand.pod, UINT64_MAX, 2, views, &count, &next, NULL),
         POD_OK);

@@ -413,6 +413,7 @@ static void test_tuple(void **state)
     struct pod_op *op =
         hand_op(&hand, POD_KIND_ALLOCATE_TUPLE, POD_SCHED_SUCCEEDED);
     op->buffer = &buffer;
+    buffer.handle.maker = op;
     pod_list_init(&buffer.readers);
     assert_int_equal(pod_get_buffer(&hand.pod, 1, &view, NULL), POD_OK);
     assert_true(view.is_tuple);
