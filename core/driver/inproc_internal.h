@@ -66,6 +66,7 @@ enum inproc_end {
     INPROC_END_LOST,
     INPROC_END_CLOSED,
     INPROC_END_NO_MEMORY,
+    INPROC_END_TWICE, // its number is that of another open call
 };
 
 enum inproc_handle_kind {

@@ -127,6 +127,10 @@ static void task_end_result(const struct inproc *driver,
         (void)pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
                           "host %" PRIu32 " was closed", driver->host);
         break;
+    case INPROC_END_TWICE:
+        (void)pod_err_set(err, POD_REASON_INTERNAL,
+                          "operation %" PRIu64 " is open already", op);
+        break;
     case INPROC_END_NO_MEMORY:
         (void)pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                           "no memory for operation %" PRIu64, op);
@@ -319,8 +323,9 @@ void pod_inproc_task_submit_locked(struct inproc *driver,
         end = INPROC_END_LOST;
     else if (driver->state == INPROC_CLOSING)
         end = INPROC_END_CLOSED;
-    else if (pod_map_get(&driver->open, task->call.op) == NULL &&
-             pod_map_put(&driver->open, task->call.op, task))
+    else if (pod_map_get(&driver->open, task->call.op) != NULL)
+        end = INPROC_END_TWICE;
+    else if (pod_map_put(&driver->open, task->call.op, task))
         end = INPROC_END_OK;
     if (end != INPROC_END_OK) {
         (void)pod_err_set(&cause, POD_REASON_HOST_UNAVAILABLE,
