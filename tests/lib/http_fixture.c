@@ -82,12 +82,12 @@ static void fixture_exact_headers(struct api_request *req)
     api_body_exactly(req, FIXTURE_EXACT_BYTES);
 }
 
-static uint64_t fixture_size(struct api_request *req)
+static uint64_t fixture_number(struct api_request *req, const char *name)
 {
     struct pod_err err;
     uint64_t n = 0;
 
-    return api_query_uint(req, "n", 0, UINT64_C(1) << 40, &n, &err) == POD_OK
+    return api_query_uint(req, name, 0, UINT64_C(1) << 40, &n, &err) == POD_OK
                ? n
                : 0;
 }
@@ -104,7 +104,7 @@ static struct pod_blob *fixture_blob(uint64_t start, size_t size)
 // Two chunks of unequal size.
 static void fixture_bytes(struct api_request *req)
 {
-    uint64_t size = fixture_size(req);
+    uint64_t size = fixture_number(req, "n");
     uint64_t offset = 0;
     uint64_t length = size;
     struct pod_blob *chunks[2] = {
@@ -126,6 +126,7 @@ static void fixture_bytes(struct api_request *req)
 struct fixture_pump {
     struct pod_stream *stream;
     uint64_t size;
+    uint64_t pause_ms;
     pthread_mutex_t lock;
     pthread_cond_t room;
     bool has_room;
@@ -147,7 +148,9 @@ static void *fixture_pump_run(void *arg)
 {
     struct fixture_pump *pump = arg;
     uint64_t at = 0;
+    struct timespec pause = {.tv_nsec = (long)pump->pause_ms * 1000000};
 
+    (void)nanosleep(&pause, NULL);
     while (at < pump->size && !pump->closed) {
         size_t part = pump->size - at < 100000 ? (size_t)(pump->size - at)
                                                : (size_t)100000;
@@ -171,13 +174,15 @@ static void fixture_stream(struct api_request *req)
 
     if (pump == NULL)
         abort();
-    pump->size = fixture_size(req);
+    uint64_t size = fixture_number(req, "n");
+    pump->size = size - fixture_number(req, "missing");
+    pump->pause_ms = fixture_number(req, "pause");
     pump->stream = api_stream_open(req, 1 << 20);
     pthread_mutex_init(&pump->lock, NULL);
     pthread_cond_init(&pump->room, NULL);
     pod_stream_on_resume(pump->stream, fixture_pump_resume, pump);
     struct pod_blob *prefix = fixture_blob(0, 0);
-    api_reply_stream(req, 200, "application/octet-stream", prefix, pump->size);
+    api_reply_stream(req, 200, "application/octet-stream", prefix, size);
     pod_blob_unref(prefix);
     if (pthread_create(&thread, NULL, fixture_pump_run, pump) != 0)
         abort();

@@ -11,7 +11,9 @@
 //   PUT    /data                the number of bytes and their sum
 //   PUT    /exact               the same, exactly 1,000 bytes
 //   GET    /bytes               `n` bytes (at % 251), with Range
-//   GET    /stream              `n` bytes through a stream, from a thread
+//   GET    /stream              `n` bytes through a stream, from a thread that
+//                               waits `pause` ms first and leaves out the last
+//                               `missing` bytes
 //   GET    /park                parks until POST /wake; 200 with the cause
 //   POST   /wake
 //   GET    /spin                a handler that parks with no time left for ever
