@@ -154,10 +154,14 @@ static enum pod_code attrs_read(struct attrs_value *v,
     return pod_text_expected(v->t, "an attribute");
 }
 
-// Messages that attributes of an opcode share, made before any is read.
+// What attributes of an opcode share, and what they are if they are not given.
 static bool attrs_prepare(struct attrs_value *v)
 {
     Xla__HloInstructionProto *proto = v->instr->proto;
+    if (v->opcode == POD_OP_CONVOLUTION || v->opcode == POD_OP_CUSTOM_CALL) {
+        proto->feature_group_count = 1;
+        proto->batch_group_count = 1;
+    }
     if (v->opcode == POD_OP_DOT)
         return (proto->dot_dimension_numbers = pod_text_message(
                     v->t, &xla__dot_dimension_numbers__descriptor)) != NULL;
