@@ -221,7 +221,10 @@ void api_number_print_float(enum pod_type type, const unsigned char *in,
     const struct number_format *format = number_find(type);
     uint64_t code = number_get_bits(in, pod_type_bytes(type));
     double value = number_decode(format, code);
-    double whole = ldexp(1, format->mantissa_bits);
+    // Whole numbers up to here are printed in full: in f32 and f64 each of
+    // their digits is needed, and a reader with a wider type than the narrow
+    // ones gets the value itself.
+    double whole = ldexp(1, format->mantissa_bits < 24 ? 24 : 52);
     if (isnan(value) || isinf(value)) {
         strcpy(out, isnan(value) ? "\"NaN\""
                     : value < 0  ? "\"-Infinity\""
@@ -232,7 +235,6 @@ void api_number_print_float(enum pod_type type, const unsigned char *in,
         strcpy(out, signbit(value) ? "-0.0" : "0");
         return;
     }
-    // Here neighbours are at most 1 apart: every digit is needed.
     if (fabs(value) <= whole && nearbyint(value) == value) {
         (void)snprintf(out, API_NUMBER_TEXT_BYTES, "%.0f", value);
         return;

@@ -40,13 +40,11 @@ static bool event_is_done(const struct pod_event_view *view)
     return view->state > POD_SCHED_RUNNING;
 }
 
-static void event_set_place(struct api_build *build, uint32_t host,
-                            uint32_t core)
+// A number of a host or a core, null if there is none (or several).
+static void event_set_index(struct api_build *build, const char *key,
+                            uint32_t index)
 {
-    if (host != POD_NO_ID)
-        api_set_number(build, "host", host);
-    if (core != POD_NO_ID)
-        api_set_number(build, "core", core);
+    api_set(build, key, index != POD_NO_ID ? json_integer(index) : json_null());
 }
 
 static json_t *event_target(const struct pod_event_view *view)
@@ -54,7 +52,8 @@ static json_t *event_target(const struct pod_event_view *view)
     if (view->host == POD_NO_ID && view->core == POD_NO_ID)
         return json_null();
     struct api_build target = api_build_object();
-    event_set_place(&target, view->host, view->core);
+    event_set_index(&target, "host", view->host);
+    event_set_index(&target, "core", view->core);
     return api_build_take(&target);
 }
 
@@ -175,7 +174,8 @@ static json_t *event_root(const struct pod_event_view *view)
     struct api_build root = api_build_object();
     api_set_id(&root, "operation", POD_REF_OP, view->root);
     api_set_word(&root, "kind", pod_kind_name(view->root_kind));
-    event_set_place(&root, view->root_host, view->root_core);
+    event_set_index(&root, "host", view->root_host);
+    event_set_index(&root, "core", view->root_core);
     event_set_error(&root, &view->root_error);
     api_set_time(&root, "at", view->root_at_wall_ns);
     return api_build_take(&root);

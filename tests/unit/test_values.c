@@ -206,7 +206,7 @@ static void floats_print_the_shortest_digits(void **state)
                 "1e+22,0.3,1e+300,123456789]");
     // 0.1, 65504, 1e-7 and the least one.
     check_print("f16[4]", "\x66\x2e\xff\x7b\x02\x00\x01\x00",
-                "[0.1,6.55e+04,1e-07,6e-08]");
+                "[0.1,65504,1e-07,6e-08]");
     // 3.140625 and 1e30 rounded.
     check_print("bf16[2]", "\x49\x40\x4a\x71", "[3.14,1e+30]");
 }
@@ -216,7 +216,7 @@ static void floats_round_to_nearest_even(void **state)
     (void)state;
     check_both("f16[4]", "[0.1,65504,65519.99,5.9604645e-08]",
                "\x66\x2e\xff\x7b\xff\x7b\x01\x00", 8,
-               "[0.1,6.55e+04,6.55e+04,6e-08]");
+               "[0.1,65504,65504,6e-08]");
     // 1 + 2^-8 and 1 + 3 * 2^-8 lie in the middle between two bf16.
     check_both("bf16[3]", "[1.00390625,1.01171875,1e30]",
                "\x80\x3f\x82\x3f\x4a\x71", 6, "[1,1.016,1e+30]");
@@ -247,11 +247,11 @@ static void small_floats(void **state)
     (void)state;
     // 448 is the greatest of e4m3fn, 2^-9 the least.
     check_both("f8e4m3fn[4]", "[448,1,-0.001953125,\"NaN\"]",
-               "\x7e\x38\x81\x7f", 4, "[4.5e+02,1,-0.002,\"NaN\"]");
-    check_both("f8e5m2[2]", "[57344,1.25]", "\x7b\x3d", 2, "[6e+04,1.2]");
+               "\x7e\x38\x81\x7f", 4, "[448,1,-0.002,\"NaN\"]");
+    check_both("f8e5m2[2]", "[57344,1.25]", "\x7b\x3d", 2, "[57344,1.2]");
     // The lone NaN of FNUZ is where negative zero would be.
     check_both("f8e4m3fnuz[3]", "[240,-0.0,\"NaN\"]", "\x7f\x00\x80", 3,
-               "[2.4e+02,0,\"NaN\"]");
+               "[240,0,\"NaN\"]");
     check_both("f8e8m0fnu[3]", "[1,2,\"NaN\"]", "\x7f\x80\xff", 3,
                "[1,2,\"NaN\"]");
     check_both("f4e2m1fn[3]", "[6,-0.5,1.5]", "\x07\x09\x03", 3,
