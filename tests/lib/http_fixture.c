@@ -144,26 +144,35 @@ static void fixture_pump_resume(void *arg, bool closed)
     pthread_mutex_unlock(&pump->lock);
 }
 
+// Waits until the stream has room; false: its consumer has gone.
+static bool fixture_pump_wait(struct fixture_pump *pump, bool room)
+{
+    pthread_mutex_lock(&pump->lock);
+    while (!room && !pump->has_room && !pump->closed)
+        pthread_cond_wait(&pump->room, &pump->lock);
+    pump->has_room = false;
+    bool open = !pump->closed;
+    pthread_mutex_unlock(&pump->lock);
+    return open;
+}
+
 static void *fixture_pump_run(void *arg)
 {
     struct fixture_pump *pump = arg;
     uint64_t at = 0;
+    bool open = true;
     struct timespec pause = {.tv_nsec = (long)pump->pause_ms * 1000000};
 
     (void)nanosleep(&pause, NULL);
-    while (at < pump->size && !pump->closed) {
+    while (at < pump->size && open) {
         size_t part = pump->size - at < 100000 ? (size_t)(pump->size - at)
                                                : (size_t)100000;
         bool room = pod_stream_push(pump->stream, fixture_blob(at, part));
         at += part;
-        pthread_mutex_lock(&pump->lock);
-        while (!room && !pump->has_room && at < pump->size)
-            pthread_cond_wait(&pump->room, &pump->lock);
-        pump->has_room = false;
-        pthread_mutex_unlock(&pump->lock);
+        if (at < pump->size)
+            open = fixture_pump_wait(pump, room);
     }
     pod_stream_finish(pump->stream, NULL);
-    free(pump);
     return NULL;
 }
 
@@ -181,6 +190,7 @@ static void fixture_stream(struct api_request *req)
     pthread_mutex_init(&pump->lock, NULL);
     pthread_cond_init(&pump->room, NULL);
     pod_stream_on_resume(pump->stream, fixture_pump_resume, pump);
+    pod_stream_on_release(pump->stream, free);
     struct pod_blob *prefix = fixture_blob(0, 0);
     api_reply_stream(req, 200, "application/octet-stream", prefix, size);
     pod_blob_unref(prefix);
