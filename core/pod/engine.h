@@ -214,6 +214,7 @@ struct pod_transfer {
     uint64_t next;   // bytes whose moving has begun
     uint64_t handed; // READ: bytes pushed or kept, in order
     uint64_t moved;  // bytes that have arrived
+    bool writing;    // a piece is being written
     bool failing;    // no more is begun
     bool full;       // the stream has no room
     bool pushing;    // a thread is at it without the lock

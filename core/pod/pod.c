@@ -358,10 +358,10 @@ void pod_destroy(struct pod *pod)
     pod_list_splice(&pod->compiled, &pod->compiled_old);
     while ((item = pod_list_pop_front(&pod->compiled)) != NULL)
         pod_compiled_free(POD_CONTAINER(item, struct pod_compiled, link));
+    pod_topology_fini(pod); // looks at the hosts
     for (size_t i = 0; i < pod->host_count; i++)
         pod_host_free(pod->hosts[i]);
     pod_free(pod->hosts);
-    pod_topology_fini(pod);
     pod_sched_free(pod->sched);
     pod_free(pod->edges.items);
     pod_free(pod->edges.deps);

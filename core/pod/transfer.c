@@ -82,12 +82,15 @@ static uint64_t transfer_number(struct pod_transfer *transfer,
     return own ? transfer->op->number : pod_call_number_locked(transfer->pod);
 }
 
+// Pieces are written one at a time: a driver may refuse two writers of one
+// buffer.
 static void transfer_write(struct pod_transfer *transfer,
                            struct pod_transfer_slot *slot, uint64_t number,
                            struct pod_after *after)
 {
     struct pod_call *call = &slot->call;
 
+    transfer->writing = true;
     pod_call_init(call, transfer->op, transfer->to, POD_CALL_WRITE, number);
     call->handle = transfer->to_handle;
     call->offset = transfer->to_offset + slot->offset;
@@ -145,7 +148,7 @@ static void transfer_pump(struct pod_transfer *transfer,
         struct pod_transfer_slot *slot =
             transfer_slot_at(transfer, transfer->next);
         uint64_t left = transfer->total - transfer->next;
-        if (slot->busy)
+        if (slot->busy || (transfer->from == NULL && transfer->writing))
             return;
         slot->busy = true;
         slot->offset = transfer->next;
@@ -214,6 +217,20 @@ void pod_transfer_start_locked(struct pod_transfer *transfer,
     transfer_advance(transfer, after);
 }
 
+// From host to host: the next piece that has come is written.
+static void transfer_write_next(struct pod_transfer *transfer,
+                                struct pod_after *after)
+{
+    for (size_t i = 0; transfer->to != NULL && i < POD_TRANSFER_SLOTS; i++) {
+        struct pod_transfer_slot *slot = &transfer->slots[i];
+        if (transfer->writing || !slot->arrived)
+            continue;
+        slot->arrived = false;
+        transfer_write(transfer, slot, pod_call_number_locked(transfer->pod),
+                       after);
+    }
+}
+
 static void transfer_arrived(struct pod_transfer *transfer,
                              struct pod_transfer_slot *slot,
                              struct pod_answer *answer, struct pod_after *after)
@@ -226,13 +243,11 @@ static void transfer_arrived(struct pod_transfer *transfer,
     }
     slot->blob = answer->data;
     answer->data = NULL;
-    if (transfer->to != NULL)
-        transfer_write(transfer, slot, pod_call_number_locked(transfer->pod),
-                       after);
-    else if (transfer->stream != NULL)
+    if (transfer->to != NULL || transfer->stream != NULL)
         slot->arrived = true;
     else
         transfer_keep(transfer, slot);
+    transfer_write_next(transfer, after);
 }
 
 static void transfer_stop_calls(struct pod_transfer *transfer,
@@ -252,6 +267,8 @@ void pod_transfer_answer_locked(struct pod_transfer *transfer,
 {
     struct pod_transfer_slot *slot = &transfer->slots[call->index];
 
+    if (call->kind == POD_CALL_WRITE)
+        transfer->writing = false;
     if (answer->state != POD_SCHED_SUCCEEDED || transfer->failing) {
         pod_keep_failure_locked(transfer->pod, transfer->op, answer);
         transfer_drop(slot);
@@ -267,6 +284,7 @@ void pod_transfer_answer_locked(struct pod_transfer *transfer,
         transfer_drop(slot);
         slot->busy = false;
         transfer->moved += slot->count;
+        transfer_write_next(transfer, after);
     }
     transfer_advance(transfer, after);
 }
