@@ -120,9 +120,9 @@ $(TESTS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(TEST_LIB) $(LIB)
 # ------------------------------------------------------------- what is needed
 RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libjansson-dev nettle-dev \
   libgrpc-dev libprotobuf-c-dev protobuf-compiler protobuf-c-compiler \
-  libsqlite3-dev libopenblas-dev
-TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev curl \
-  python3 python3-numpy xz-utils clang libclang-rt-14-dev clang-format
+  libsqlite3-dev libopenblas-dev curl python3 python3-numpy
+TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev \
+  xz-utils clang libclang-rt-14-dev clang-format
 
 .PHONY: run-packages test-packages
 run-packages:
