@@ -27,14 +27,13 @@ static bool route_capture(struct api_match *match, const char *start,
     return true;
 }
 
-// One segment "{id}:verb" of a pattern against one of a path.
-static enum route_fit route_fit_capture(const char *pattern,
-                                        const char *pattern_end,
+// One segment of a path against "{id}" and the suffix behind it.
+static enum route_fit route_fit_capture(const char *suffix,
+                                        const char *suffix_end,
                                         const char *path, const char *path_end,
                                         struct api_match *match)
 {
-    const char *suffix = strchr(pattern, '}') + 1;
-    size_t suffix_length = (size_t)(pattern_end - suffix);
+    size_t suffix_length = (size_t)(suffix_end - suffix);
     size_t length = (size_t)(path_end - path);
 
     if (length <= suffix_length)
@@ -46,7 +45,8 @@ static enum route_fit route_fit_capture(const char *pattern,
     return route_capture(match, path, length) ? ROUTE_CAPTURE : ROUTE_NO;
 }
 
-// The whole of a pattern; what it captures is left in `match`.
+// The whole of a pattern; what it captures is left in `match`. Most patterns
+// part from the path within a few characters.
 static enum route_fit route_fit(const char *pattern, const char *path,
                                 struct api_match *match)
 {
@@ -54,26 +54,23 @@ static enum route_fit route_fit(const char *pattern, const char *path,
 
     match->param_count = 0;
     for (;;) {
-        const char *pattern_end = route_segment_end(pattern);
-        const char *path_end = route_segment_end(path);
-        if (*pattern == '{' && pattern_end[-2] == '*')
+        for (; *pattern != '{'; pattern++, path++) {
+            if (*pattern != *path)
+                return ROUTE_NO;
+            if (*pattern == '\0')
+                return fit;
+        }
+        const char *close = strchr(pattern, '}');
+        if (close[-1] == '*')
             return route_capture(match, path, strlen(path)) ? ROUTE_REST
                                                             : ROUTE_NO;
-        if (*pattern == '{') {
-            fit = ROUTE_CAPTURE;
-            if (route_fit_capture(pattern, pattern_end, path, path_end,
-                                  match) == ROUTE_NO)
-                return ROUTE_NO;
-        } else if (pattern_end - pattern != path_end - path ||
-                   memcmp(pattern, path, (size_t)(path_end - path)) != 0) {
+        const char *pattern_end = route_segment_end(close);
+        const char *path_end = route_segment_end(path);
+        fit = route_fit_capture(close + 1, pattern_end, path, path_end, match);
+        if (fit == ROUTE_NO)
             return ROUTE_NO;
-        }
-        if (*pattern_end != *path_end)
-            return ROUTE_NO;
-        if (*pattern_end == '\0')
-            return fit;
-        pattern = pattern_end + 1;
-        path = path_end + 1;
+        pattern = pattern_end;
+        path = path_end;
     }
 }
 

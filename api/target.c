@@ -153,7 +153,7 @@ enum pod_code api_target_parse(struct api_request *req, struct pod_err *err)
         return pod_err_set(err, POD_REASON_BAD_FRAMING,
                            "the path is not percent-encoded UTF-8");
     if (length == 0 && path != req->target)
-        strcpy(decoded, "/");
+        memcpy(decoded, "/", 2);
     req->path = decoded;
     if (path[length] == '#')
         return pod_err_set(err, POD_REASON_BAD_FRAMING,

@@ -110,7 +110,8 @@ struct client_answer client_read(int fd, bool no_body)
             answer.status = 0;
             return answer;
         }
-        answer.status = atoi(answer.head + strlen("HTTP/1.1 "));
+        answer.status =
+            (int)strtol(answer.head + strlen("HTTP/1.1 "), NULL, 10);
     } while (answer.status == 100);
     const char *length = client_header(&answer, "Content-Length");
     size_t size = length != NULL && !no_body ? strtoul(length, NULL, 10) : 0;

@@ -25,9 +25,8 @@ static struct fixture *server;
 
 static int setup(void **state)
 {
-    const struct api_limits limits = {.json_bytes = 20000,
-                                      .json_total_bytes = 30000,
-                                      .json_values = 500};
+    const struct api_limits limits = {
+        .json_bytes = 20000, .json_total_bytes = 30000, .json_values = 500};
 
     (void)state;
     server = fixture_start(&limits, STAGING);
@@ -116,8 +115,7 @@ static void test_form_type_is_told_the_header(void **state)
     struct client_answer answer = post(
         "/echo", "Content-Type: application/x-www-form-urlencoded\r\n", "{}");
     json_t *problem = problem_of(&answer);
-    const char *detail =
-        json_string_value(json_object_get(problem, "detail"));
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
     assert_int_equal(answer.status, 415);
     assert_non_null(strstr(detail, "Content-Type: application/json"));
     json_decref(problem);
@@ -135,10 +133,10 @@ static void test_json_faults(void **state)
     struct client_answer answer = post("/echo", JSON, "{\n\"a\": x}");
     json_t *problem = problem_of(&answer);
     const json_t *metadata = json_object_get(problem, "metadata");
-    assert_string_equal(
-        json_string_value(json_object_get(metadata, "line")), "2");
-    assert_string_equal(
-        json_string_value(json_object_get(metadata, "column")), "6");
+    assert_string_equal(json_string_value(json_object_get(metadata, "line")),
+                        "2");
+    assert_string_equal(json_string_value(json_object_get(metadata, "column")),
+                        "6");
     json_decref(problem);
     client_answer_free(&answer);
 }
@@ -160,17 +158,17 @@ static void test_json_limits(void **state)
     large[20001] = '\0';
     expect_post(JSON, large, 413, "BODY_TOO_LARGE");
     // The object, the array and 498 numbers are 500 values.
-    used += (size_t)sprintf(values, "{\"a\":[1");
+    used += (size_t)snprintf(values, 4000, "{\"a\":[1");
     for (int i = 0; i < 497; i++)
-        used += (size_t)sprintf(values + used, ",1");
-    (void)strcpy(values + used, "]}");
+        used += (size_t)snprintf(values + used, 4000 - used, ",1");
+    memcpy(values + used, "]}", 3);
     expect_post(JSON, values, 200, NULL);
-    (void)strcpy(values + used, ",1]}");
+    memcpy(values + used, ",1]}", 5);
     expect_post(JSON, values, 413, "BODY_TOO_LARGE");
     memcpy(deep, "{\"a\":", 5);
     memset(deep + 5, '[', 32);
     memset(deep + 37, ']', 32);
-    (void)strcpy(deep + 69, "}");
+    memcpy(deep + 69, "}", 2);
     expect_post(JSON, deep, 413, "BODY_TOO_LARGE");
     free(large);
     free(values);
@@ -179,12 +177,13 @@ static void test_json_limits(void **state)
 static void test_optional_body(void **state)
 {
     (void)state;
-    struct client_answer answer = client_ask(
-        server->port, "POST /poke HTTP/1.1\r\n" HOST "\r\n");
+    struct client_answer answer =
+        client_ask(server->port, "POST /poke HTTP/1.1\r\n" HOST "\r\n");
     assert_int_equal(answer.status, 204);
     client_answer_free(&answer);
-    answer = post("/poke", "Content-Type: application/x-www-form-urlencoded"
-                           "\r\n",
+    answer = post("/poke",
+                  "Content-Type: application/x-www-form-urlencoded"
+                  "\r\n",
                   "");
     assert_int_equal(answer.status, 204);
     client_answer_free(&answer);
@@ -270,10 +269,10 @@ static void test_data(void **state)
 static void test_larger_than_the_budget(void **state)
 {
     (void)state;
-    struct client_answer answer = client_ask(
-        server->port, "PUT /data HTTP/1.1\r\n" HOST
-                      "Content-Length: 1048577\r\n"
-                      "Expect: 100-continue\r\n\r\n");
+    struct client_answer answer =
+        client_ask(server->port,
+                   "PUT /data HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n"
+                   "Expect: 100-continue\r\n\r\n");
     expect_reason(&answer, 413, "BODY_TOO_LARGE");
     assert_string_equal(client_header(&answer, "Connection"), "close");
     client_answer_free(&answer);
@@ -290,17 +289,16 @@ static void test_budget_is_full(void **state)
     char byte;
     assert_int_equal(recv(fd, &byte, 1, 0), 1); // of 100 Continue
     struct client_answer answer = client_ask(
-        server->port, "PUT /data HTTP/1.1\r\n" HOST
-                      "Content-Length: 100000\r\n"
+        server->port, "PUT /data HTTP/1.1\r\n" HOST "Content-Length: 100000\r\n"
                       "Expect: 100-continue\r\n\r\n");
     expect_reason(&answer, 429, "STAGING_FULL");
     assert_non_null(client_header(&answer, "Retry-After"));
     json_t *problem = problem_of(&answer);
     const json_t *metadata = json_object_get(problem, "metadata");
-    assert_string_equal(
-        json_string_value(json_object_get(metadata, "used")), "1000000");
-    assert_string_equal(
-        json_string_value(json_object_get(metadata, "max")), "1048576");
+    assert_string_equal(json_string_value(json_object_get(metadata, "used")),
+                        "1000000");
+    assert_string_equal(json_string_value(json_object_get(metadata, "max")),
+                        "1048576");
     json_decref(problem);
     client_answer_free(&answer);
     (void)close(fd);
