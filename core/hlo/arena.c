@@ -172,9 +172,13 @@ static uint64_t arena_mix(uint64_t hash, uint64_t value)
     return hash ^ (hash >> 29);
 }
 
+// The address of a variable differs from run to run, so that nobody can write
+// a program whose shapes all fall into one bucket.
 static uint64_t arena_hash(const struct pod_shape *shape, size_t *nodes)
 {
-    uint64_t hash = arena_mix((uint64_t)shape->type, shape->rank);
+    static const char salt;
+    uint64_t hash = arena_mix((uint64_t)(uintptr_t)&salt, shape->rank);
+    hash = arena_mix(hash, (uint64_t)shape->type);
     ++*nodes;
     for (uint32_t i = 0; i < shape->rank; i++)
         hash = arena_mix(hash, (uint64_t)shape->dims[i]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names to positions: what an instruction's or a computation's name stands for.
+// Names are bytes, so that ids can be names too.
 // For the readers in this folder. Not thread-safe.
 #ifndef POD_HLO_NAMES_H
 #define POD_HLO_NAMES_H

@@ -393,9 +393,12 @@ static enum pod_code text_skip_brackets(struct text *t)
         size_t end;
         if (t->at == t->length)
             return pod_text_fail_at(t, start, "bracket is not closed");
-        if ((c == '"' || c == '\'') && text_string_end(t, &end))
+        if (c == '"' || c == '\'') {
+            if (!text_string_end(t, &end))
+                return pod_text_fail_at(t, t->at, "string does not end");
             t->at = end;
-        else if (c == '{' || c == '(' || c == '[')
+        }
+        if (c == '{' || c == '(' || c == '[')
             depth++;
         else if (c == '}' || c == ')' || c == ']')
             depth--;

@@ -5,7 +5,6 @@
 // cycles and recursion show.
 #include "core/hlo/verify.h"
 
-#include "core/base/map.h"
 #include "core/base/str.h"
 #include "core/hlo/names.h"
 #include "core/hlo/shape_proto.h"
@@ -170,22 +169,16 @@ enum pod_code pod_verify_dimensions(const struct verify *v, const char *what,
 
 // --------------------------------------------------------------- instructions
 
-// Ids of one computation to positions; only the low 32 bits of an id count.
-static uint64_t verify_instr_key(int64_t id)
-{
-    return ((uint64_t)id & UINT32_MAX) + 1;
-}
+// Ids are keys of a table of names, by their bytes: that table cannot be
+// flooded. Of an instruction's id only the low 32 bits count, which is the
+// first half of its bytes on the little endian machines podd runs on.
+enum { VERIFY_INSTR_KEY = 4, VERIFY_COMP_KEY = 8 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ids and literals");
 
-static void *verify_position(uint32_t position)
+static bool verify_find(const struct pod_hlo_names *ids, const int64_t *id,
+                        size_t key, uint32_t *out)
 {
-    return (void *)(uintptr_t)(position + 1);
-}
-
-static bool verify_find(const struct pod_map *ids, uint64_t key, uint32_t *out)
-{
-    void *found = pod_map_get(ids, key);
-    *out = (uint32_t)((uintptr_t)found - 1);
-    return found != NULL;
+    return pod_hlo_names_find(ids, (const char *)id, key, out);
 }
 
 // Whatever a name ends up in, JSON and log lines among it, can hold it.
@@ -222,7 +215,7 @@ static enum pod_code verify_shape(struct verify *v)
 }
 
 static enum pod_code verify_operands(struct verify *v,
-                                     const struct pod_map *ids)
+                                     const struct pod_hlo_names *ids)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
     size_t count = proto->n_operand_ids;
@@ -235,7 +228,7 @@ static enum pod_code verify_operands(struct verify *v,
     if (operands == NULL || count > UINT32_MAX / 4)
         return verify_alloc_fail(v);
     for (size_t i = 0; i < count; i++)
-        if (!verify_find(ids, verify_instr_key(proto->operand_ids[i]),
+        if (!verify_find(ids, &proto->operand_ids[i], VERIFY_INSTR_KEY,
                          &operands[i]))
             return pod_verify_fail(
                 v, "operand %zu (id %lld) is no instruction before this one", i,
@@ -243,7 +236,7 @@ static enum pod_code verify_operands(struct verify *v,
     for (size_t i = 0; i < proto->n_control_predecessor_ids; i++) {
         uint32_t unused;
         int64_t id = proto->control_predecessor_ids[i];
-        if (!verify_find(ids, verify_instr_key(id), &unused))
+        if (!verify_find(ids, &id, VERIFY_INSTR_KEY, &unused))
             return pod_verify_fail(
                 v,
                 "control predecessor (id %lld) is no instruction before "
@@ -256,7 +249,7 @@ static enum pod_code verify_operands(struct verify *v,
 }
 
 static enum pod_code verify_called(struct verify *v,
-                                   const struct pod_map *comp_ids)
+                                   const struct pod_hlo_names *comp_ids)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
     size_t count = proto->n_called_computation_ids;
@@ -270,7 +263,7 @@ static enum pod_code verify_called(struct verify *v,
         return verify_alloc_fail(v);
     for (size_t i = 0; i < count; i++) {
         int64_t id = proto->called_computation_ids[i];
-        if (!verify_find(comp_ids, (uint64_t)id + 1, &called[i]))
+        if (!verify_find(comp_ids, &id, VERIFY_COMP_KEY, &called[i]))
             return pod_verify_fail(
                 v, "called computation (id %lld) is none before this one",
                 (long long)id);
@@ -306,9 +299,9 @@ static enum pod_code verify_rules(const struct verify *v)
 
 // What is known of ids and names while a computation is verified.
 struct verify_tables {
-    struct pod_map ids;
+    struct pod_hlo_names ids;
     struct pod_hlo_names names;
-    const struct pod_map *comp_ids;
+    const struct pod_hlo_names *comp_ids;
 };
 
 static enum pod_code verify_identity(struct verify *v,
@@ -316,14 +309,14 @@ static enum pod_code verify_identity(struct verify *v,
                                      uint32_t position)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
-    uint64_t key = verify_instr_key(proto->id);
+    uint32_t other;
     enum pod_hlo_names_result named;
     if (!verify_name_ok(proto->name))
         return pod_verify_fail(v, "name is empty or has characters that names "
                                   "cannot have");
     if (proto->id < 0)
         return pod_verify_fail(v, "id %lld is negative", (long long)proto->id);
-    if (pod_map_get(&tables->ids, key) != NULL)
+    if (verify_find(&tables->ids, &proto->id, VERIFY_INSTR_KEY, &other))
         return pod_verify_fail(v, "id %lld is used twice",
                                (long long)proto->id);
     named = pod_hlo_names_add(&tables->names, proto->name, strlen(proto->name),
@@ -356,8 +349,9 @@ verify_instr(struct verify *v, struct verify_tables *tables, uint32_t position)
         code = verify_rules(v);
     // Its id is known only now: an instruction cannot use itself.
     if (code == POD_OK &&
-        !pod_map_put(&tables->ids, verify_instr_key(proto->id),
-                     verify_position(position)))
+        pod_hlo_names_add(&tables->ids, (const char *)&proto->id,
+                          VERIFY_INSTR_KEY,
+                          position) == POD_HLO_NAMES_NO_MEMORY)
         code = verify_no_memory(v);
     return code;
 }
@@ -410,7 +404,7 @@ static enum pod_code verify_instrs(struct verify *v,
     if (code != POD_OK)
         return code;
     v->instr = NULL;
-    if (!verify_find(&tables->ids, verify_instr_key(comp->proto->root_id),
+    if (!verify_find(&tables->ids, &comp->proto->root_id, VERIFY_INSTR_KEY,
                      &comp->root))
         return pod_verify_fail(v, "root (id %lld) is no instruction of it",
                                (long long)comp->proto->root_id);
@@ -437,7 +431,7 @@ static enum pod_code verify_depth(const struct verify *v,
 }
 
 static enum pod_code verify_comp(struct verify *v, uint32_t position,
-                                 const struct pod_map *comp_ids,
+                                 const struct pod_hlo_names *comp_ids,
                                  unsigned char *depths)
 {
     struct verify_tables tables = {.comp_ids = comp_ids};
@@ -462,7 +456,7 @@ static enum pod_code verify_comp(struct verify *v, uint32_t position,
     if (v->comp->instrs == NULL)
         return verify_alloc_fail(v);
     code = verify_instrs(v, &tables);
-    pod_map_fini(&tables.ids);
+    pod_hlo_names_fini(&tables.ids);
     pod_hlo_names_fini(&tables.names);
     return code == POD_OK ? verify_depth(v, depths, &depths[position]) : code;
 }
@@ -540,33 +534,37 @@ static enum pod_code verify_signature(struct verify *v)
 
 // ---------------------------------------------------------------------- module
 
-static enum pod_code verify_comps(struct verify *v, struct pod_map *comp_ids,
+static enum pod_code verify_comps(struct verify *v,
+                                  struct pod_hlo_names *comp_ids,
                                   struct pod_hlo_names *names,
                                   unsigned char *depths)
 {
     for (uint32_t i = 0; i < v->module->count; i++) {
         const Xla__HloComputationProto *proto =
             v->module->proto->computations[i];
-        uint64_t key = (uint64_t)proto->id + 1;
+        uint32_t other;
         enum pod_hlo_names_result named;
         enum pod_code code = verify_comp(v, i, comp_ids, depths);
         if (code != POD_OK)
             return code;
         v->instr = NULL;
-        if (key == 0 || pod_map_get(comp_ids, key) != NULL)
+        if (proto->id == -1 ||
+            verify_find(comp_ids, &proto->id, VERIFY_COMP_KEY, &other))
             return pod_verify_fail(v, "id %lld is invalid or used twice",
                                    (long long)proto->id);
         named = pod_hlo_names_add(names, proto->name, strlen(proto->name), i);
         if (named == POD_HLO_NAMES_TAKEN)
             return pod_verify_fail(v, "name is used twice");
         if (named == POD_HLO_NAMES_NO_MEMORY ||
-            !pod_map_put(comp_ids, key, verify_position(i)))
+            pod_hlo_names_add(comp_ids, (const char *)&proto->id,
+                              VERIFY_COMP_KEY, i) == POD_HLO_NAMES_NO_MEMORY)
             return verify_no_memory(v);
     }
     return POD_OK;
 }
 
-static enum pod_code verify_module(struct verify *v, struct pod_map *comp_ids,
+static enum pod_code verify_module(struct verify *v,
+                                   struct pod_hlo_names *comp_ids,
                                    struct pod_hlo_names *names)
 {
     struct pod_hlo_module *module = v->module;
@@ -581,9 +579,8 @@ static enum pod_code verify_module(struct verify *v, struct pod_map *comp_ids,
         return code;
     v->comp = NULL;
     v->instr = NULL;
-    if (!verify_find(comp_ids,
-                     (uint64_t)module->proto->entry_computation_id + 1,
-                     &module->entry))
+    if (!verify_find(comp_ids, &module->proto->entry_computation_id,
+                     VERIFY_COMP_KEY, &module->entry))
         return pod_verify_fail(v, "entry computation (id %lld) does not exist",
                                (long long)module->proto->entry_computation_id);
     return verify_signature(v);
@@ -593,7 +590,7 @@ enum pod_code pod_hlo_verify(struct pod_hlo_module *module, struct pod_err *err)
 {
     struct pod_err unwanted;
     struct verify v = {.module = module, .err = err == NULL ? &unwanted : err};
-    struct pod_map comp_ids = {.slots = NULL};
+    struct pod_hlo_names comp_ids = {.slots = NULL};
     struct pod_hlo_names names = {.slots = NULL};
     enum pod_code code;
     *v.err = POD_ERR_NONE;
@@ -606,7 +603,7 @@ enum pod_code pod_hlo_verify(struct pod_hlo_module *module, struct pod_err *err)
                                module->proto->n_computations);
     module->count = (uint32_t)module->proto->n_computations;
     code = verify_module(&v, &comp_ids, &names);
-    pod_map_fini(&comp_ids);
+    pod_hlo_names_fini(&comp_ids);
     pod_hlo_names_fini(&names);
     return code;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the opcodes that work across replicas.
-#include "core/base/map.h"
 #include "core/hlo/groups.h"
+#include "core/hlo/names.h"
 #include "core/hlo/verify_internal.h"
 
 // ------------------------------------------------------------------- groups
@@ -214,17 +214,18 @@ static enum pod_code collective_all_to_all(const struct verify *v)
     return code == POD_OK ? collective_alike(v) : code;
 }
 
-// Adds an id to a set; false if it is there already or negative.
+// Adds an id to a set; it must not be there already, nor be negative.
 static enum pod_code collective_once(const struct verify *v,
-                                     struct pod_map *set, int64_t id,
-                                     const char *what)
+                                     struct pod_hlo_names *set,
+                                     const int64_t *id, const char *what)
 {
-    static char present;
-    if (id < 0)
-        return pod_verify_fail(v, "%s %lld is negative", what, (long long)id);
-    if (pod_map_get(set, (uint64_t)id + 1) != NULL)
-        return pod_verify_fail(v, "%s %lld occurs twice", what, (long long)id);
-    if (!pod_map_put(set, (uint64_t)id + 1, &present))
+    enum pod_hlo_names_result added;
+    if (*id < 0)
+        return pod_verify_fail(v, "%s %lld is negative", what, (long long)*id);
+    added = pod_hlo_names_add(set, (const char *)id, sizeof(*id), 0);
+    if (added == POD_HLO_NAMES_TAKEN)
+        return pod_verify_fail(v, "%s %lld occurs twice", what, (long long)*id);
+    if (added == POD_HLO_NAMES_NO_MEMORY)
         return pod_err_set(v->err, POD_REASON_OUT_OF_MEMORY,
                            "no memory to verify the program");
     return POD_OK;
@@ -233,18 +234,18 @@ static enum pod_code collective_once(const struct verify *v,
 static enum pod_code collective_permute(const struct verify *v)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
-    struct pod_map sources = {.slots = NULL};
-    struct pod_map targets = {.slots = NULL};
+    struct pod_hlo_names sources = {.slots = NULL};
+    struct pod_hlo_names targets = {.slots = NULL};
     enum pod_code code = pod_verify_arrays(v, 1);
     for (size_t i = 0; i < proto->n_source_target_pairs && code == POD_OK;
          i++) {
         const Xla__SourceTarget *pair = proto->source_target_pairs[i];
-        code = collective_once(v, &sources, pair->source, "source");
+        code = collective_once(v, &sources, &pair->source, "source");
         if (code == POD_OK)
-            code = collective_once(v, &targets, pair->target, "target");
+            code = collective_once(v, &targets, &pair->target, "target");
     }
-    pod_map_fini(&sources);
-    pod_map_fini(&targets);
+    pod_hlo_names_fini(&sources);
+    pod_hlo_names_fini(&targets);
     return code == POD_OK ? collective_alike(v) : code;
 }
 
