@@ -224,7 +224,7 @@ static void test_dynamic_update_slice(void **state)
     ref_check(ENTRY("  a = u8[3,3] parameter(0)\n"
                     "  u = u8[1,2] parameter(1)\n"
                     "  i = u8[] parameter(2)\n"
-                    "  z = s32[] parameter(3)\n"
+                    "  z = u8[] parameter(3)\n"
                     "  b = u8[3,3] dynamic-update-slice(a, u, i, z)\n"
                     "  c = u8[3,3] dynamic-update-slice(a, u, z, z)\n"
                     "  ROOT r = (u8[3,3], u8[3,3], u8[3,3]) tuple(b, c, a)\n"),

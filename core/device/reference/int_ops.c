@@ -21,11 +21,11 @@
     }                                                                          \
     static inline num int_shl_##type(num x, num y)                             \
     {                                                                          \
-        return int_out_##type(y) ? 0 : (num)((bits)x << (bits)y);              \
+        return (num)(int_out_##type(y) ? 0 : (bits)x << (bits)y);              \
     }                                                                          \
     static inline num int_shr_##type(num x, num y)                             \
     {                                                                          \
-        return int_out_##type(y) ? 0 : (num)((bits)x >> (bits)y);              \
+        return (num)(int_out_##type(y) ? 0 : (bits)x >> (bits)y);              \
     }                                                                          \
     static inline num int_popcnt_##type(num x)                                 \
     {                                                                          \
@@ -89,11 +89,11 @@
 #define HELPERS_UNSIGNED(type, num, bits)                                      \
     static inline num int_div_##type(num x, num y)                             \
     {                                                                          \
-        return y == 0 ? (num)-1 : (num)(x / y);                                \
+        return (num)(y == 0 ? (num)-1 : x / y);                                \
     }                                                                          \
     static inline num int_rem_##type(num x, num y)                             \
     {                                                                          \
-        return y == 0 ? x : (num)(x % y);                                      \
+        return (num)(y == 0 ? x : x % y);                                      \
     }                                                                          \
     /* The top bit counts as a sign here too. */                               \
     static inline num int_sra_##type(num x, num y)                             \
