@@ -51,22 +51,39 @@ static void execute_value(const struct pod_buffer *buffer,
         execute_value(buffer->children[i], &children[i], rest);
 }
 
+// A result that was not known at submission goes to a flat tuple of its leaves:
+// for the program these are the outputs, however the result is nested.
+static const struct pod_buffer *
+execute_leaves(const struct pod_replica *replica)
+{
+    const struct pod_buffer *only =
+        replica->output_count == 1 ? replica->output_buffers[0] : NULL;
+
+    if (only == NULL || !only->is_tuple || !only->handle.maker->auto_output)
+        return NULL;
+    return only;
+}
+
 enum pod_code pod_execute_check_locked(const struct pod_replica *replica,
                                        struct pod_err *err)
 {
     const struct pod_program *program = replica->load->program;
+    const struct pod_buffer *leaves = execute_leaves(replica);
+    struct pod_buffer *const *out =
+        leaves != NULL ? leaves->children : replica->output_buffers;
+    size_t outputs =
+        leaves != NULL ? leaves->child_count : replica->output_count;
     size_t inputs = replica->input_count;
-    size_t outputs = replica->output_count;
     bool known = program != NULL && program->has_shape;
 
     for (size_t i = 0; known && i < inputs; i++)
         known = execute_known(replica->input_buffers[i]);
     for (size_t i = 0; known && i < outputs; i++)
-        known = execute_known(replica->output_buffers[i]);
+        known = execute_known(out[i]);
     if (!known)
         return POD_OK;
     size_t nodes = execute_nodes(replica->input_buffers, inputs) +
-                   execute_nodes(replica->output_buffers, outputs);
+                   execute_nodes(out, outputs);
     struct pod_launch_value *values = pod_calloc(nodes, sizeof(*values));
     if (values == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
@@ -75,7 +92,7 @@ enum pod_code pod_execute_check_locked(const struct pod_replica *replica,
     for (size_t i = 0; i < inputs; i++)
         execute_value(replica->input_buffers[i], &values[i], &rest);
     for (size_t i = 0; i < outputs; i++)
-        execute_value(replica->output_buffers[i], &values[inputs + i], &rest);
+        execute_value(out[i], &values[inputs + i], &rest);
     enum pod_code code = pod_device_check_launch(
         &program->shape, values, inputs, values + inputs, outputs, err);
     pod_free(values);
@@ -95,11 +112,10 @@ static void execute_driver_launch(const struct pod_replica *replica,
         .output_count = replica->output_count,
         .replica = replica->replica,
     };
-    // A result that was not known at submission went to a tuple of its leaves.
-    if (replica->output_count == 1 && replica->output_buffers[0]->is_tuple &&
-        replica->output_buffers[0]->handle.maker->auto_output) {
-        launch->outputs = replica->output_buffers[0]->child_numbers;
-        launch->output_count = replica->output_buffers[0]->child_count;
+    const struct pod_buffer *leaves = execute_leaves(replica);
+    if (leaves != NULL) {
+        launch->outputs = leaves->child_numbers;
+        launch->output_count = leaves->child_count;
     }
 }
 

@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pod engine on fake hosts: programs, executions, gangs, and bytes that
+// move in pieces.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/pod/engine.h"
+#include "tests/lib/pod_fixture.h"
+
+static int setup(void **state)
+{
+    struct fixture *fix = malloc(sizeof(*fix));
+
+    fixture_init(fix, 2);
+    *state = fix;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_fini(*state);
+    free(*state);
+    return 0;
+}
+
+static uint64_t only_output(struct fixture *fix, uint64_t execution)
+{
+    struct pod_event_view view;
+    struct pod_err err;
+
+    assert_int_equal(pod_get_event(fix->pod, execution, &view, &err), POD_OK);
+    assert_int_equal(view.output_count, 1);
+    uint64_t output = view.outputs[0];
+    pod_event_view_fini(&view);
+    return output;
+}
+
+// -------------------------------------------------------------------- programs
+
+static void test_equal_programs_are_compiled_once(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t first = fixture_compile(fix, "sha-256:same");
+    uint64_t second = fixture_compile(fix, "sha-256:same");
+    uint64_t other = fixture_compile(fix, "sha-256:other");
+    struct pod_request request = fixture_request(POD_KIND_FREE);
+
+    assert_int_equal(fake_count(fix->host[0], FAKE_COMPILE), 2);
+    fixture_run(fix);
+    uint64_t third = fixture_compile(fix, "sha-256:same");
+    assert_state(fix, third, "SUCCEEDED");
+    assert_int_equal(fake_count(fix->host[0], FAKE_COMPILE), 2);
+    assert_state(fix, second, "SUCCEEDED");
+    request.free.handle = fixture_program(first);
+    fixture_submit(fix, &request);
+    request.free.handle = fixture_program(second);
+    fixture_submit(fix, &request);
+    assert_int_equal(fake_count(fix->host[0], FAKE_FREE_PROGRAM), 0);
+    uint64_t load = fixture_load_on(fix, third, 1);
+    fixture_run(fix);
+    request.free.handle = fixture_program(third);
+    fixture_refused(fix, &request, POD_REASON_IN_USE);
+    struct pod_request unload = fixture_request(POD_KIND_UNLOAD);
+    unload.unload.load = fixture_load(load);
+    fixture_submit(fix, &unload);
+    uint64_t last = fixture_submit(fix, &request);
+    assert_state(fix, last, "WAITING");
+    fixture_run(fix);
+    assert_state(fix, last, "SUCCEEDED");
+    assert_int_equal(fake_count(fix->host[0], FAKE_FREE_PROGRAM), 1);
+    assert_int_equal(fake_count(fix->host[1], FAKE_FREE_PROGRAM), 1);
+    assert_state(fix, other, "SUCCEEDED");
+}
+
+static void test_first_failure_of_a_compile(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:bad");
+    uint64_t same = fixture_compile(fix, "sha-256:bad");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    struct pod_event_view view;
+    struct pod_err err;
+
+    fake_fail(fix->host[1], program, POD_REASON_INVALID_PROGRAM, "bad line");
+    assert_state(fix, program, "READY");
+    fixture_run(fix);
+    assert_state(fix, program, "FAILED");
+    assert_state(fix, same, "FAILED");
+    assert_state(fix, load, "SKIPPED");
+    assert_int_equal(pod_get_event(fix->pod, program, &view, &err), POD_OK);
+    assert_string_equal(view.error.reason, "INVALID_PROGRAM");
+    assert_true(view.error.from_worker);
+    assert_int_equal(view.host_count, 2);
+    assert_int_equal(view.hosts[0].state, POD_SCHED_SUCCEEDED);
+    assert_int_equal(view.hosts[1].state, POD_SCHED_FAILED);
+    pod_event_view_fini(&view);
+    // What a host could compile is freed again, and a new try is made anew.
+    assert_int_equal(fake_count(fix->host[0], FAKE_FREE_PROGRAM), 1);
+    fixture_compile(fix, "sha-256:bad");
+    assert_int_equal(fake_count(fix->host[0], FAKE_COMPILE), 2);
+    fixture_run(fix);
+}
+
+// ------------------------------------------------------------------ executions
+
+static void test_executions_queue_on_their_core(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:q");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t in = fixture_allocate(fix, 0, 8);
+    uint64_t out[3];
+    uint64_t run[3];
+
+    for (int i = 0; i < 3; i++)
+        out[i] = fixture_allocate(fix, 0, 8);
+    fixture_run(fix);
+    for (int i = 0; i < 3; i++)
+        run[i] = fixture_execute(fix, load, in, out[i]);
+    assert_int_equal(fake_count(fix->host[0], FAKE_EXECUTE), 1);
+    assert_state(fix, run[2], "READY");
+    struct pod_event_view view;
+    struct pod_err err;
+    bool again;
+    assert_int_equal(pod_get_event(fix->pod, run[2], &view, &err), POD_OK);
+    assert_int_equal(view.pending, POD_PENDING_CORE_BUSY);
+    pod_event_view_fini(&view);
+    assert_int_equal(
+        pod_cancel(fix->pod, run[1], POD_CASCADE_NONE, NULL, &again, &err),
+        POD_OK);
+    assert_state(fix, run[1], "CANCELLED");
+    fake_done(fix->host[0], run[0]);
+    assert_int_equal(fake_count(fix->host[0], FAKE_EXECUTE), 2);
+    fixture_run(fix);
+    assert_state(fix, run[2], "SUCCEEDED");
+}
+
+static void test_shapes_are_checked_at_submission_or_launch(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:s");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t in = fixture_allocate(fix, 0, 12); // the program wants 8
+    uint64_t out = fixture_allocate(fix, 0, 8);
+    uint64_t early = fixture_execute(fix, load, in, out);
+    uint64_t far = fixture_allocate(fix, 1, 8);
+
+    fixture_run(fix);
+    assert_state(fix, early, "FAILED");
+    fixture_assert_reason(fix, early, "SHAPE_MISMATCH");
+    struct pod_request request = fixture_request(POD_KIND_EXECUTE);
+    struct pod_ref ins[2] = {fixture_buffer(in), fixture_buffer(in)};
+    struct pod_ref outs[2] = {fixture_buffer(out), fixture_buffer(out)};
+    struct pod_launch launch = {.load = fixture_load(load),
+                                .inputs = ins,
+                                .input_count = 1,
+                                .outputs = outs,
+                                .output_count = 1};
+    request.execute.launches = &launch;
+    request.execute.launch_count = 1;
+    fixture_refused(fix, &request, POD_REASON_SHAPE_MISMATCH);
+    launch.input_count = 2;
+    fixture_refused(fix, &request, POD_REASON_COUNT_MISMATCH);
+    launch.input_count = 1;
+    launch.output_count = 2;
+    fixture_refused(fix, &request, POD_REASON_DUPLICATE_OUTPUT);
+    launch.output_count = 1;
+    ins[0] = fixture_buffer(far);
+    fixture_refused(fix, &request, POD_REASON_CORE_MISMATCH);
+    request.execute.launch_count = 0;
+    fixture_refused(fix, &request, POD_REASON_COUNT_MISMATCH);
+}
+
+static void test_automatic_output_of_a_known_program(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:k");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t in = fixture_allocate(fix, 0, 8);
+
+    fixture_run(fix);
+    uint64_t run = fixture_execute(fix, load, in, 0);
+    uint64_t output = only_output(fix, run);
+    assert_int_equal(output, run - 1);
+    uint64_t read = fixture_read(fix, output);
+    fixture_run(fix);
+    assert_state(fix, read, "SUCCEEDED");
+}
+
+static void test_automatic_output_that_becomes_a_tuple(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_buffer_view view;
+    struct pod_err err;
+
+    fake_set_shape(fix->host[0], "f32[2]", "(f32[2], (s32[], f32[3]))");
+    fake_set_shape(fix->host[1], "f32[2]", "(f32[2], (s32[], f32[3]))");
+    uint64_t program = fixture_compile(fix, "sha-256:t");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t in = fixture_allocate(fix, 0, 8);
+    uint64_t run = fixture_execute(fix, load, in, 0);
+    uint64_t output = only_output(fix, run);
+    fixture_run(fix);
+    assert_state(fix, run, "SUCCEEDED");
+    assert_int_equal(pod_get_buffer(fix->pod, output, &view, &err), POD_OK);
+    assert_true(view.is_tuple);
+    assert_int_equal(view.child_count, 3);
+    assert_int_equal(view.bytes, 8 + 4 + 12);
+    uint64_t leaf = view.children[2];
+    pod_buffer_view_fini(&view);
+    assert_int_equal(leaf, run + 3);
+    assert_int_equal(pod_get_buffer(fix->pod, leaf, &view, &err), POD_OK);
+    assert_int_equal(view.last_writer, run);
+    assert_int_equal(view.bytes, 12);
+    pod_buffer_view_fini(&view);
+    uint64_t read = fixture_read(fix, leaf);
+    fixture_free(fix, output);
+    fixture_free(fix, leaf);
+    fixture_run(fix);
+    assert_state(fix, read, "SUCCEEDED");
+}
+
+static void test_automatic_output_of_a_bad_program(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:n");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t in = fixture_allocate(fix, 0, 8);
+    uint64_t run = fixture_execute(fix, load, in, 0);
+    uint64_t output = only_output(fix, run);
+
+    fake_fail(fix->host[0], program, POD_REASON_INVALID_PROGRAM, "no");
+    fixture_run(fix);
+    assert_state(fix, output, "SKIPPED");
+    assert_state(fix, run, "SKIPPED");
+    assert_int_equal(fixture_root(fix, output), program);
+}
+
+// ----------------------------------------------------------------------- gangs
+
+struct gang {
+    struct pod_request request;
+    struct pod_launch launches[2];
+    struct pod_ref inputs[2];
+    struct pod_ref outputs[2];
+    uint32_t assignment[2];
+};
+
+// Two replicas, on cores 0 and 2: one on each host.
+static void gang_init(struct fixture *fix, struct gang *gang)
+{
+    struct pod_request request = fixture_request(POD_KIND_COMPILE);
+    struct pod_blob *blob = pod_blob_new(4);
+
+    request.compile.program = blob;
+    request.compile.replicas = 2;
+    request.compile.digest = "sha-256:gang";
+    uint64_t program = fixture_submit(fix, &request);
+    pod_blob_unref(blob);
+    gang->request = fixture_request(POD_KIND_EXECUTE);
+    for (uint32_t i = 0; i < 2; i++) {
+        gang->inputs[i] = fixture_buffer(fixture_allocate(fix, 2 * i, 8));
+        gang->outputs[i] = fixture_buffer(fixture_allocate(fix, 2 * i, 8));
+        gang->launches[i] = (struct pod_launch){
+            .load = fixture_load(fixture_load_on(fix, program, 2 * i)),
+            .inputs = &gang->inputs[i],
+            .input_count = 1,
+            .outputs = &gang->outputs[i],
+            .output_count = 1,
+        };
+    }
+    gang->request.execute.launches = gang->launches;
+    gang->request.execute.launch_count = 2;
+    gang->request.execute.is_gang = true;
+    fixture_run(fix);
+}
+
+static void test_gang_fails_as_its_first_replica(void **state)
+{
+    struct fixture *fix = *state;
+    struct gang gang;
+    struct fake_call call;
+
+    gang_init(fix, &gang);
+    uint64_t good = fixture_submit(fix, &gang.request);
+    uint64_t bad = fixture_submit(fix, &gang.request);
+    fake_done(fix->host[1], good);
+    assert_state(fix, good, "READY");
+    assert_int_equal(fake_count(fix->host[1], FAKE_EXECUTE), 1);
+    fake_done(fix->host[0], good);
+    assert_state(fix, good, "SUCCEEDED");
+    assert_int_equal(fake_count(fix->host[1], FAKE_EXECUTE), 2);
+    fake_fail(fix->host[1], bad, POD_REASON_GANG_ABORTED, "another failed");
+    assert_true(fake_find(fix->host[0], FAKE_EXECUTE, &call));
+    assert_true(call.cancelled);
+    fake_fail(fix->host[0], bad, POD_REASON_PROGRAM_FAULT, "overflow");
+    assert_state(fix, bad, "FAILED");
+    // The cause, not its echo.
+    fixture_assert_reason(fix, bad, "PROGRAM_FAULT");
+}
+
+static void test_gang_requests_that_are_refused(void **state)
+{
+    struct fixture *fix = *state;
+    struct gang gang;
+
+    gang_init(fix, &gang);
+    gang.request.execute.launch_count = 1;
+    fixture_refused(fix, &gang.request, POD_REASON_COUNT_MISMATCH);
+    gang.request.execute.launch_count = 2;
+    gang.assignment[0] = 2;
+    gang.assignment[1] = 1;
+    gang.request.execute.assignment = gang.assignment;
+    gang.request.execute.assignment_count = 2;
+    fixture_refused(fix, &gang.request, POD_REASON_BAD_ASSIGNMENT);
+    gang.assignment[1] = 0;
+    uint64_t run = fixture_submit(fix, &gang.request);
+    fixture_run(fix);
+    assert_state(fix, run, "SUCCEEDED");
+    gang.launches[1].load = gang.launches[0].load;
+    gang.inputs[1] = gang.inputs[0];
+    gang.outputs[1] = gang.outputs[0];
+    fixture_refused(fix, &gang.request, POD_REASON_BAD_ASSIGNMENT);
+}
+
+static void test_gang_loses_a_host(void **state)
+{
+    struct fixture *fix = *state;
+    struct gang gang;
+
+    gang_init(fix, &gang);
+    uint64_t run = fixture_submit(fix, &gang.request);
+    uint64_t next = fixture_submit(fix, &gang.request);
+    fake_start(fix->host[0], run);
+    fake_lose(fix->host[1], "power");
+    assert_state(fix, run, "RUNNING");
+    assert_state(fix, next, "SKIPPED");
+    fake_fail(fix->host[0], run, POD_REASON_GANG_ABORTED, "host 1 is lost");
+    assert_state(fix, run, "LOST");
+    fixture_assert_reason(fix, run, "OPERATION_LOST");
+}
+
+// ------------------------------------------------------------------- transfers
+
+static void transfers_init(struct fixture *fix, uint64_t staging)
+{
+    fixture_init_options(fix, 2, 1000, POD_NEVER, 10, staging);
+    fake_ready(fix->host[0]);
+    fake_ready(fix->host[1]);
+}
+
+static void test_pieces_of_a_write_and_a_read(void **state)
+{
+    struct fixture fix;
+    struct pod_data data;
+    struct pod_err err;
+
+    (void)state;
+    transfers_init(&fix, 100);
+    uint64_t buffer = fixture_allocate(&fix, 0, 25);
+    fixture_write(&fix, buffer, 0, 25);
+    uint64_t read = fixture_read(&fix, buffer);
+    fixture_run(&fix);
+    assert_int_equal(fake_count(fix.host[0], FAKE_WRITE), 3);
+    assert_int_equal(fake_count(fix.host[0], FAKE_READ), 3);
+    assert_int_equal(pod_take_data(fix.pod, read, &data, &err), POD_OK);
+    assert_int_equal(data.bytes, 25);
+    assert_int_equal(data.chunk_count, 3);
+    assert_int_equal(data.chunks[2]->size, 5);
+    assert_int_equal(data.chunks[2]->data[0], 20 + buffer);
+    pod_data_fini(&data);
+    // Kept bytes count until they are dropped.
+    uint64_t used, max;
+    pod_staging_usage(fix.pod, &used, &max);
+    assert_int_equal(used, 25);
+    assert_int_equal(pod_drop_data(fix.pod, read, &err), POD_OK);
+    pod_staging_usage(fix.pod, &used, &max);
+    assert_int_equal(used, 0);
+    uint64_t big = fixture_allocate(&fix, 0, 101);
+    struct pod_request request = fixture_request(POD_KIND_READ);
+    request.read.buffer = fixture_buffer(big);
+    request.read.length = UINT64_MAX;
+    fixture_refused(&fix, &request, POD_REASON_STAGING_FULL);
+    request.read.offset = 50;
+    request.read.length = 52;
+    fixture_refused(&fix, &request, POD_REASON_OUT_OF_RANGE);
+    fixture_fini(&fix);
+}
+
+static void test_copy_between_hosts(void **state)
+{
+    struct fixture fix;
+    struct fake_call call;
+
+    (void)state;
+    transfers_init(&fix, 100);
+    uint64_t from = fixture_allocate(&fix, 0, 95);
+    uint64_t to = fixture_allocate(&fix, 2, 95);
+    uint64_t other = fixture_allocate(&fix, 2, 94);
+    fixture_run(&fix);
+    uint64_t copy = fixture_copy(&fix, from, to);
+    // A bounded number of pieces is under way.
+    assert_int_equal(fake_open(fix.host[0]), POD_TRANSFER_SLOTS);
+    assert_true(fake_peek(fix.host[0], 1, &call));
+    fake_done(fix.host[0], call.op);
+    assert_true(fake_find(fix.host[1], FAKE_WRITE, &call));
+    assert_int_equal(call.offset, 10);
+    assert_int_equal(call.first, 10 + from);
+    fixture_run(&fix);
+    assert_int_equal(fake_count(fix.host[1], FAKE_WRITE), 10);
+    assert_state(&fix, copy, "SUCCEEDED");
+    struct pod_request request = fixture_request(POD_KIND_COPY);
+    request.copy.from = fixture_buffer(from);
+    request.copy.to = fixture_buffer(other);
+    fixture_refused(&fix, &request, POD_REASON_SHAPE_MISMATCH);
+    fixture_fini(&fix);
+}
+
+static void test_allocate_with_contents_that_fail(void **state)
+{
+    struct fixture fix;
+    struct pod_request request = fixture_request(POD_KIND_ALLOCATE);
+    struct fake_call call;
+
+    (void)state;
+    transfers_init(&fix, 100);
+    request.allocate.bytes = 24;
+    request.allocate.fill_size = 4;
+    memcpy(request.allocate.fill, "abcd", 4);
+    uint64_t good = fixture_submit(&fix, &request);
+    fake_done(fix.host[0], good);
+    assert_true(fake_find(fix.host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.first, 'a');
+    fake_done(fix.host[0], call.op);
+    assert_true(fake_find(fix.host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.offset, 10);
+    assert_int_equal(call.first, 'c');
+    fixture_run(&fix);
+    assert_state(&fix, good, "SUCCEEDED");
+    uint64_t bad = fixture_submit(&fix, &request);
+    fake_done(fix.host[0], bad);
+    assert_true(fake_find(fix.host[0], FAKE_WRITE, &call));
+    fake_fail(fix.host[0], call.op, POD_REASON_WORKER_ERROR, "no");
+    assert_state(&fix, bad, "READY");
+    assert_true(fake_find(fix.host[0], FAKE_DEALLOCATE, &call));
+    assert_int_equal(call.handle, bad);
+    fixture_run(&fix);
+    assert_state(&fix, bad, "FAILED");
+    request.allocate.bytes = 25;
+    fixture_refused(&fix, &request, POD_REASON_SHAPE_MISMATCH);
+    fixture_fini(&fix);
+}
+
+static void count_notify(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void test_stream_stops_a_read_that_is_too_fast(void **state)
+{
+    struct fixture fix;
+    struct pod_request request = fixture_request(POD_KIND_READ);
+    struct pod_blob *chunk;
+    struct pod_err err;
+    int notified = 0;
+    size_t got = 0;
+
+    (void)state;
+    transfers_init(&fix, 0);
+    uint64_t buffer = fixture_allocate(&fix, 0, 200);
+    fixture_run(&fix);
+    struct pod_stream *stream = pod_stream_new(20, count_notify, &notified);
+    request.read.buffer = fixture_buffer(buffer);
+    request.read.length = UINT64_MAX;
+    request.read.stream = stream;
+    uint64_t read = fixture_submit(&fix, &request);
+    fixture_run(&fix);
+    // Two chunks fill it, and four wait in the slots.
+    assert_true(fake_count(fix.host[0], FAKE_READ) <= 2 + POD_TRANSFER_SLOTS);
+    while (pod_stream_pop(stream, &chunk, &err) == POD_STREAM_CHUNK) {
+        assert_int_equal(chunk->data[0], (unsigned char)(got + buffer));
+        got += chunk->size;
+        pod_blob_unref(chunk);
+        fixture_run(&fix);
+    }
+    assert_int_equal(got, 200);
+    assert_int_equal(pod_stream_peek(stream), POD_STREAM_END);
+    assert_state(&fix, read, "SUCCEEDED");
+    pod_stream_close(stream);
+    fixture_fini(&fix);
+}
+
+static void test_closed_stream_cancels_its_read(void **state)
+{
+    struct fixture fix;
+    struct pod_request request = fixture_request(POD_KIND_READ);
+    int notified = 0;
+
+    (void)state;
+    transfers_init(&fix, 0);
+    uint64_t buffer = fixture_allocate(&fix, 0, 200);
+    fixture_run(&fix);
+    struct pod_stream *stream = pod_stream_new(20, count_notify, &notified);
+    request.read.buffer = fixture_buffer(buffer);
+    request.read.length = UINT64_MAX;
+    request.read.stream = stream;
+    uint64_t read = fixture_submit(&fix, &request);
+    fixture_run(&fix);
+    pod_stream_close(stream);
+    fixture_run(&fix);
+    assert_state(&fix, read, "CANCELLED");
+    fixture_free(&fix, buffer);
+    fixture_run(&fix);
+    assert_state(&fix, read + 1, "SUCCEEDED");
+    fixture_fini(&fix);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_equal_programs_are_compiled_once),
+        TEST(test_first_failure_of_a_compile),
+        TEST(test_executions_queue_on_their_core),
+        TEST(test_shapes_are_checked_at_submission_or_launch),
+        TEST(test_automatic_output_of_a_known_program),
+        TEST(test_automatic_output_that_becomes_a_tuple),
+        TEST(test_automatic_output_of_a_bad_program),
+        TEST(test_gang_fails_as_its_first_replica),
+        TEST(test_gang_requests_that_are_refused),
+        TEST(test_gang_loses_a_host),
+        cmocka_unit_test(test_pieces_of_a_write_and_a_read),
+        cmocka_unit_test(test_copy_between_hosts),
+        cmocka_unit_test(test_allocate_with_contents_that_fail),
+        cmocka_unit_test(test_stream_stops_a_read_that_is_too_fast),
+        cmocka_unit_test(test_closed_stream_cancels_its_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
