@@ -124,11 +124,12 @@ static struct api_conn *conn_open(struct api_server *server,
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
             ->client_addr;
     struct api_conn *conn = pod_calloc(1, sizeof(*conn));
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET,
-                                .data.ptr = conn};
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET};
 
-    if (conn != NULL)
+    if (conn != NULL) {
+        event.data.ptr = &conn->watched;
         conn->address = conn_address(server, address);
+    }
     if (conn == NULL || conn->address == NULL ||
         epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         if (conn != NULL)
@@ -160,6 +161,8 @@ static void conn_close(struct api_conn *conn)
     conn_address_leave(server, conn->address);
     atomic_fetch_sub(&server->connections, 1);
     (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    if (conn->linger)
+        api_linger_start(conn);
     pod_free(conn->target);
     pod_free(conn);
 }
@@ -412,6 +415,7 @@ void api_conn_last_words(struct api_conn *conn, const struct pod_err *err)
                   (int)pod_reason_retryable(err->reason), "request_id", id);
     char *body = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
 
+    conn->linger = true;
     json_decref(json);
     if (body == NULL)
         return;

@@ -52,7 +52,14 @@ struct api_address {
     unsigned parked;
 };
 
+// What the loop's epoll set points at, besides the server itself.
+enum api_watched_kind { API_WATCHED_CONN, API_WATCHED_LINGER };
+struct api_watched {
+    enum api_watched_kind kind;
+};
+
 struct api_conn {
+    struct api_watched watched;
     struct api_server *server;
     struct pod_list all_link;
     struct pod_list phase_link;
@@ -61,6 +68,7 @@ struct api_conn {
     int fd;              // libmicrohttpd's
     bool hung_up;        // the client has closed its sending half
     bool refused;        // shut down by us; only waits to be closed
+    bool linger;         // bytes of its body may still come when it closes
     struct api_address *address;
     char client[48];
     char *target;            // raw, of the request whose headers are coming
@@ -89,6 +97,14 @@ int64_t api_conn_next_deadline(const struct api_server *server);
 // Sends a problem document on a connection on which libmicrohttpd cannot
 // answer (in the middle of a request) and shuts its sending half.
 void api_conn_last_words(struct api_conn *conn, const struct pod_err *err);
+
+// Keeps the socket of a closing connection until the client has closed too,
+// for a while (linger.c).
+void api_linger_start(struct api_conn *conn);
+void api_linger_ready(struct api_server *server, struct api_watched *watched);
+int64_t api_linger_next_deadline(const struct api_server *server);
+// Closes those whose time is up; POD_NEVER: all.
+void api_linger_expire(struct api_server *server, int64_t now_ns);
 
 // ----------------------------------------------------------------- requests
 
@@ -304,6 +320,8 @@ struct api_server {
     bool abandon_done;
     struct pod_list conns;
     struct pod_list phases[API_PHASE_COUNT];
+    struct pod_list lingering;
+    unsigned linger_count;
     struct pod_map addresses;  // key -> struct api_address
     struct pod_list wakes;     // requests to resume at this turn's end
     uint64_t id_state;         // of the generator of request ids

@@ -40,6 +40,7 @@ static int loop_timeout_ms(struct api_server *server)
         server->kicks--;
         return 0;
     }
+    next = loop_earlier(next, api_linger_next_deadline(server));
     if (atomic_load(&server->stopping))
         next = loop_earlier(next, atomic_load(&server->stop_deadline_ns));
     if (MHD_get_timeout(server->daemon, &own) == MHD_YES && own == 0)
@@ -73,10 +74,15 @@ static void loop_look(struct api_server *server,
                       const struct epoll_event *events, int count)
 {
     for (int i = 0; i < count; i++) {
+        struct api_watched *watched = events[i].data.ptr;
         if (events[i].data.ptr == &server->event_fd)
             loop_take_wakes(server);
-        else if (events[i].data.ptr != server)
-            api_conn_hang_up(events[i].data.ptr);
+        else if (events[i].data.ptr == server)
+            continue; // libmicrohttpd's: it runs every turn
+        else if (watched->kind == API_WATCHED_LINGER)
+            api_linger_ready(server, watched);
+        else
+            api_conn_hang_up(POD_CONTAINER(watched, struct api_conn, watched));
     }
 }
 
@@ -102,6 +108,7 @@ static void loop_turn(struct api_server *server)
     loop_look(server, events, count);
     api_conn_expire(server);
     api_park_expire(server);
+    api_linger_expire(server, server->now_ns);
     loop_run_daemon(server);
 }
 
@@ -124,6 +131,7 @@ static void loop_end(struct api_server *server)
     }
     MHD_stop_daemon(server->daemon);
     server->daemon = NULL;
+    api_linger_expire(server, POD_NEVER);
 }
 
 void *api_loop_main(void *arg)

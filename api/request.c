@@ -412,6 +412,7 @@ static enum MHD_Result request_answer_early(struct api_request *req,
     if (drop)
         return MHD_YES; // queued when the body has been read and dropped
     req->close = true;
+    req->conn->linger = true;
     // libmicrohttpd skips the body of an early answer for these two alone.
     if (req->method == API_POST || req->method == API_PUT)
         return request_queue(req);

@@ -25,7 +25,7 @@ enum {
     // was answered once, and 200 MB of upload take 45, 35, 31 and 29 hundredths
     // of a second of the thread. 8 KiB would refuse a browser's cookies.
     SERVER_POOL_BYTES = 16 * 1024,
-    SERVER_SPARE_FDS = 64, // for workers, the journal and the log
+    SERVER_SPARE_FDS = 256, // for workers, the journal and the log
 };
 
 static void server_limits(struct api_limits *limits)
@@ -211,6 +211,7 @@ static struct api_server *server_new_empty(void)
     server->event_fd = -1;
     pod_list_init(&server->conns);
     pod_list_init(&server->wakes);
+    pod_list_init(&server->lingering);
     pod_list_init(&server->shared.woken);
     for (int i = 0; i < API_PHASE_COUNT; i++)
         pod_list_init(&server->phases[i]);

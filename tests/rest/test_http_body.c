@@ -278,6 +278,31 @@ static void test_larger_than_the_budget(void **state)
     client_answer_free(&answer);
 }
 
+// The client sends all of its body before it reads: the refusal must not be
+// lost to a reset.
+static void test_refusal_survives_an_unread_body(void **state)
+{
+    size_t size = 8 << 20;
+    char *body = calloc(1, size);
+    char head[100];
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int fd = client_connect(server->port);
+        (void)snprintf(
+            head, sizeof(head),
+            "PUT /data HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n", size);
+        assert_true(client_puts(fd, head));
+        assert_true(client_send(fd, body, size));
+        struct client_answer answer = client_read(fd, false);
+        expect_reason(&answer, 413, "BODY_TOO_LARGE");
+        client_answer_free(&answer);
+        assert_true(client_is_closed(fd));
+        (void)close(fd);
+    }
+    free(body);
+}
+
 static void test_budget_is_full(void **state)
 {
     int fd = client_connect(server->port);
@@ -452,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_json_bodies_in_all),
         cmocka_unit_test(test_data),
         cmocka_unit_test(test_larger_than_the_budget),
+        cmocka_unit_test(test_refusal_survives_an_unread_body),
         cmocka_unit_test(test_budget_is_full),
         cmocka_unit_test(test_chunked),
         cmocka_unit_test(test_chunked_too_long),
