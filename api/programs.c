@@ -89,6 +89,24 @@ static enum pod_code programs_read_loads(struct api_request *req,
     return code;
 }
 
+static void programs_unref(void *blob)
+{
+    pod_blob_unref(blob);
+}
+
+// The engine keeps a program's text as long as the program, for hosts that come
+// later. The body is held against the staging budget, which is for data on its
+// way, so the engine gets a copy. NULL: no memory.
+static struct pod_blob *programs_copy(struct api_request *req)
+{
+    const struct pod_blob *body = api_body_blob(req);
+    struct pod_blob *copy = pod_blob_new(body->size);
+    if (copy == NULL || !api_defer(req, programs_unref, copy))
+        return NULL;
+    memcpy(copy->data, body->data, body->size);
+    return copy;
+}
+
 // `requests` has room for the compilation and all loads there can be.
 static enum pod_code programs_read(struct api_request *req,
                                    struct pod_request *requests,
@@ -96,11 +114,10 @@ static enum pod_code programs_read(struct api_request *req,
                                    struct pod_err *err)
 {
     struct pod_request *compile = &requests[0];
-    struct pod_blob *body = api_body_blob(req);
+    const struct pod_blob *body = api_body_blob(req);
     uint64_t replicas = 1;
     size_t loads = 0;
     compile->kind = POD_KIND_COMPILE;
-    compile->compile.program = body;
     enum pod_code code = programs_format(req, &compile->compile.format, err);
     if (code == POD_OK && body->size == 0)
         code = pod_err_set(err, POD_REASON_EMPTY_BODY,
@@ -118,7 +135,10 @@ static enum pod_code programs_read(struct api_request *req,
         code = api_submission_end(req, submission, err);
     compile->compile.replicas = (uint32_t)replicas;
     submission->count = 1 + loads;
-    return code;
+    if (code != POD_OK)
+        return code;
+    compile->compile.program = programs_copy(req);
+    return compile->compile.program != NULL ? POD_OK : api_err_memory(err);
 }
 
 void api_programs_post(struct api_request *req)

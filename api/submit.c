@@ -168,16 +168,22 @@ static void submit_refused(struct api_request *req,
                            const struct pod_request *request, size_t count,
                            uint64_t existing, const struct pod_err *err)
 {
+    char id[API_ID_BYTES];
+    struct api_problem more = {.status = 0};
     bool frees = count == 1 && (request->kind == POD_KIND_FREE ||
                                 request->kind == POD_KIND_UNLOAD);
-    if (frees && existing != 0 && err->reason == POD_REASON_HANDLE_FREED) {
-        char id[API_ID_BYTES];
-        api_header(req, "Operation-Location", "/v1/events/%s",
-                   api_id_print(POD_REF_OP, existing, id));
+    if (existing == 0 || err->reason != POD_REASON_HANDLE_FREED) {
+        api_problem(req, err);
+        return;
+    }
+    api_id_print(POD_REF_OP, existing, id);
+    if (frees) {
+        api_header(req, "Operation-Location", "/v1/events/%s", id);
         api_reply_event(req, 200, existing);
         return;
     }
-    api_problem(req, err);
+    more.metadata = json_pack("{s:s}", "freed_by", id);
+    api_problem_with(req, err, &more);
 }
 
 void api_submit(struct api_request *req,

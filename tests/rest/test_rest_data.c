@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes in and out of buffers over HTTP: forms, parts, ranges, digests,
+// budgets, and what a failed read says.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/rest_pod.h"
+
+static const char octets[] = "Content-Type: application/octet-stream";
+static const char npy[] = "Content-Type: application/x-npy";
+static const char accept_json[] = "Accept: application/json";
+
+static int setup(void **state)
+{
+    const struct rest_options options = {.pod = "local:2x1x1,hosts=2",
+                                         .staging_bytes = 1 << 20};
+    *state = rest_start(&options);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rest_stop(*state);
+    return 0;
+}
+
+// The path of the data of a new buffer, in a static buffer.
+static const char *make(struct rest *rest, const char *body)
+{
+    static char path[64];
+    json_t *event = rest_submit(rest, "/v1/buffers", body);
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data",
+                   rest_text(event, "buffer"));
+    json_decref(event);
+    return path;
+}
+
+static struct rest_answer put(struct rest *rest, const char *path,
+                              const char *type, const char *header,
+                              const void *body, size_t size)
+{
+    const char *headers[] = {type, header, NULL};
+    return rest_ask(rest, "PUT", path, headers, body, size);
+}
+
+static struct rest_answer get(struct rest *rest, const char *path,
+                              const char *header, const char *second)
+{
+    const char *headers[] = {header, second, NULL};
+    return rest_ask(rest, "GET", path, headers, NULL, 0);
+}
+
+static void is_bytes(struct rest_answer answer, long status, const void *want,
+                     size_t size)
+{
+    if (answer.status != status)
+        print_error("%s\n", answer.body);
+    assert_int_equal(answer.status, status);
+    assert_int_equal(answer.size, size);
+    assert_memory_equal(answer.body, want, size);
+    rest_answer_free(&answer);
+}
+
+static void is_text(struct rest_answer answer, const char *want)
+{
+    is_bytes(answer, 200, want, strlen(want));
+}
+
+// A .npy file of version 1 with any header; gives its size.
+static size_t npy_file(char *out, const char *header, const void *data,
+                       size_t size)
+{
+    size_t length = strlen(header);
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    out[8] = (char)length;
+    out[9] = 0;
+    memcpy(out + 10, header, length);
+    memcpy(out + 10 + length, data, size);
+    return 10 + length + size;
+}
+
+static void octets_there_and_back(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"shape\":\"u8[2,3]\"}");
+    // Never written: zeros.
+    is_bytes(rest_get(rest, path), 200, "\0\0\0\0\0", 6);
+    struct rest_answer answer = put(rest, path, octets, NULL, "abcdef", 6);
+    assert_string_equal(rest_text(answer.json, "kind"), "WRITE");
+    json_decref(rest_json(answer, 202));
+    answer = rest_get(rest, path);
+    assert_string_equal(rest_header(&answer, "Content-Type"),
+                        "application/octet-stream");
+    assert_string_equal(rest_header(&answer, "Accept-Ranges"), "bytes");
+    is_bytes(answer, 200, "abcdef", 6);
+    // The column-major buffer takes and gives row-major bytes.
+    path = make(rest, "{\"core\":1,\"shape\":\"u8[2,3]{0,1}\"}");
+    json_decref(rest_json(put(rest, path, octets, NULL, "abcdef", 6), 202));
+    is_bytes(rest_get(rest, path), 200, "abcdef", 6);
+}
+
+static void values_there_and_back(void **state)
+{
+    struct rest *rest = *state;
+    const char *body = "{\"values\":[[1,\"NaN\"],[-0.0,0.1]]}";
+    const char *path = make(rest, "{\"core\":0,\"shape\":\"f32[2,2]\"}");
+    json_t *event = rest_json(rest_send(rest, "PUT", path, body), 202);
+    json_decref(event);
+    is_text(get(rest, path, accept_json, NULL),
+            "{\"shape\":\"f32[2,2]\",\"values\":[[1,\"NaN\"],[-0.0,0.1]]}\n");
+    rest_is_problem(rest_send(rest, "PUT", path, "{}"), 400, "MISSING_MEMBER");
+    rest_is_problem(rest_send(rest, "PUT", path, "{\"values\":[1]}"), 422,
+                    "SHAPE_MISMATCH");
+    rest_is_problem(
+        rest_send(rest, "PUT", path, "{\"values\":[[1,2],[3,4]],\"x\":1}"), 400,
+        "UNKNOWN_MEMBER");
+    // Raw bytes are u8[n].
+    path = make(rest, "{\"core\":0,\"bytes\":\"3\"}");
+    json_decref(
+        rest_json(rest_send(rest, "PUT", path, "{\"values\":[1,2,255]}"), 202));
+    is_text(get(rest, path, accept_json, NULL),
+            "{\"shape\":\"u8[3]\",\"values\":[1,2,255]}\n");
+}
+
+static void npy_there_and_back(void **state)
+{
+    struct rest *rest = *state;
+    char file[256];
+    size_t size = npy_file(
+        file, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 2), }\n",
+        "\0\1\0\2\0\3\0\4", 8);
+    const char *headers[] = {npy, NULL};
+    struct rest_answer answer = rest_ask(
+        rest, "POST", "/v1/buffers?core=1&label=a=b", headers, file, size);
+    assert_string_equal(rest_text(answer.json, "kind"), "WRITE");
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data",
+                   rest_text(answer.json, "buffer"));
+    // The transfer comes right after the allocation that made the buffer.
+    assert_int_equal(atoi(rest_text(answer.json, "id") + 3),
+                     atoi(rest_text(answer.json, "buffer") + 4) + 1);
+    json_decref(rest_json(answer, 202));
+    is_text(get(rest, path, accept_json, NULL),
+            "{\"shape\":\"s16[2,2]\",\"values\":[[1,3],[2,4]]}\n");
+    answer = get(rest, path, "Accept: application/x-npy", NULL);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.size, 128 + 8);
+    assert_memory_equal(answer.body, "\x93NUMPY\x01\x00", 8);
+    assert_non_null(strstr(answer.body + 10, "'<i2'"));
+    assert_memory_equal(answer.body + 128, "\1\0\3\0\2\0\4\0", 8);
+    rest_answer_free(&answer);
+    // Of the buffer's shape only.
+    size = npy_file(file,
+                    "{'descr': '<i2', 'fortran_order': False, 'shape': (4,)}",
+                    "\1\0\2\0\3\0\4\0", 8);
+    rest_is_problem(put(rest, path, npy, NULL, file, size), 422,
+                    "SHAPE_MISMATCH");
+    size = npy_file(file,
+                    "{'descr': '<f2', 'fortran_order': False, 'shape': (2,2)}",
+                    "\1\0\2\0\3\0\4\0", 8);
+    rest_is_problem(put(rest, path, npy, NULL, file, size), 422,
+                    "SHAPE_MISMATCH");
+    rest_is_problem(put(rest, path, npy, NULL, file, size - 1), 400, "BAD_NPY");
+    size =
+        npy_file(file, "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+                 "\1\0\2\0\3\0\4\0", 8);
+    rest_is_problem(put(rest, path, npy, NULL, file, size), 415, "NPY_DTYPE");
+}
+
+static void bfloat_must_be_said(void **state)
+{
+    struct rest *rest = *state;
+    char file[256];
+    const char *headers[] = {npy, NULL};
+    size_t size = npy_file(
+        file, "{'descr': '<V2', 'fortran_order': False, 'shape': (2,)}",
+        "\x80\x3f\x00\xc0", 4);
+    rest_is_problem(
+        rest_ask(rest, "POST", "/v1/buffers?core=0", headers, file, size), 415,
+        "NPY_DTYPE");
+    rest_is_problem(rest_ask(rest, "POST",
+                             "/v1/buffers?core=0&element_type=F32", headers,
+                             file, size),
+                    422, "SHAPE_MISMATCH");
+    rest_is_problem(rest_ask(rest, "POST",
+                             "/v1/buffers?core=0&element_type=F31", headers,
+                             file, size),
+                    400, "BAD_PARAMETER");
+    rest_is_problem(rest_ask(rest, "POST", "/v1/buffers", headers, file, size),
+                    400, "BAD_PARAMETER");
+    json_decref(
+        rest_json(rest_ask(rest, "POST", "/v1/buffers?core=0&element_type=BF16",
+                           headers, file, size),
+                  202));
+    const char *path = make(rest, "{\"core\":0,\"shape\":\"bf16[2]\"}");
+    json_decref(rest_json(put(rest, path, npy, NULL, file, size), 202));
+    is_text(get(rest, path, accept_json, NULL),
+            "{\"shape\":\"bf16[2]\",\"values\":[1,-2]}\n");
+}
+
+static void wrong_lengths_and_types(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"4\"}");
+    rest_is_problem(put(rest, path, octets, NULL, "abc", 3), 400, "BAD_LENGTH");
+    rest_is_problem(put(rest, path, octets, NULL, "abcde", 5), 400,
+                    "BAD_LENGTH");
+    // Chunked: told when it is longer, or ends shorter.
+    rest_is_problem(
+        put(rest, path, octets, "Transfer-Encoding: chunked", "abc", 3), 400,
+        "BAD_LENGTH");
+    json_decref(rest_json(
+        put(rest, path, octets, "Transfer-Encoding: chunked", "abcd", 4), 202));
+    rest_is_problem(
+        put(rest, path, "Content-Type: text/plain", NULL, "abcd", 4), 415,
+        "UNSUPPORTED_TYPE");
+    rest_is_problem(rest_ask(rest, "PUT", path, NULL, "abcd", 4), 415,
+                    "UNSUPPORTED_TYPE");
+    rest_is_problem(
+        put(rest, path, octets, "Content-Encoding: gzip", "abcd", 4), 415,
+        "UNSUPPORTED_TYPE");
+    is_bytes(rest_get(rest, path), 200, "abcd", 4);
+}
+
+static void parts(void **state)
+{
+    struct rest *rest = *state;
+    static const char *const bad[] = {
+        "Content-Range: bytes 6-8/8", "Content-Range: bytes 0-1/9",
+        "Content-Range: bytes 1-0/8", "Content-Range: lines 0-1/8",
+        "Content-Range: bytes 0-1",   "Content-Range: bytes */8",
+        "Content-Range: bytes 8-9/8",
+    };
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"8\"}");
+    json_decref(rest_json(
+        put(rest, path, octets, "Content-Range: bytes 2-3/8", "ab", 2), 202));
+    json_decref(rest_json(
+        put(rest, path, octets, "Content-Range: bytes 4-4/*", "c", 1), 202));
+    is_bytes(rest_get(rest, path), 200, "\0\0abc\0\0", 8);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char reason[64];
+        assert_int_equal(
+            rest_status(put(rest, path, octets, bad[i], "ab", 2), reason), 400);
+        assert_true(strcmp(reason, "BAD_VALUE") == 0 ||
+                    strcmp(reason, "BAD_LENGTH") == 0);
+    }
+    rest_is_problem(
+        put(rest, path, octets, "Content-Range: bytes 2-3/8", "abc", 3), 400,
+        "BAD_LENGTH");
+    rest_is_problem(put(rest, path, npy, "Content-Range: bytes 2-3/8", "ab", 2),
+                    400, "BAD_VALUE");
+}
+
+static void digests_are_verified_first(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"9\"}");
+    const char *right = "Content-Digest: crc32c=:4waSgw==:, "
+                        "sha-256=:FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU"
+                        "=:";
+    json_decref(rest_json(put(rest, path, octets, right, "123456789", 9), 202));
+    rest_is_problem(put(rest, path, octets, right, "123456780", 9), 400,
+                    "DIGEST_MISMATCH");
+    rest_is_problem(
+        put(rest, path, octets, "Content-Digest: crc32c=x", "123456789", 9),
+        400, "BAD_VALUE");
+    is_bytes(rest_get(rest, path), 200, "123456789", 9);
+}
+
+static void ranges(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"10\"}");
+    json_decref(
+        rest_json(put(rest, path, octets, NULL, "0123456789", 10), 202));
+    static const struct {
+        const char *range;
+        const char *bytes;
+        const char *content_range;
+    } cases[] = {
+        {"Range: bytes=0-3", "0123", "bytes 0-3/10"},
+        {"Range: bytes=4-4", "4", "bytes 4-4/10"},
+        {"Range: bytes=-3", "789", "bytes 7-9/10"},
+        {"Range: bytes=8-99", "89", "bytes 8-9/10"},
+        {"Range: bytes=9-", "9", "bytes 9-9/10"},
+        {"Range: bytes=-99", "0123456789", "bytes 0-9/10"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rest_answer answer = get(rest, path, cases[i].range, NULL);
+        assert_string_equal(rest_header(&answer, "Content-Range"),
+                            cases[i].content_range);
+        is_bytes(answer, 206, cases[i].bytes, strlen(cases[i].bytes));
+    }
+    is_bytes(get(rest, path, "Range: bytes=0-1,4-5", NULL), 200, "0123456789",
+             10);
+    is_bytes(get(rest, path, "Range: lines=0-1", NULL), 200, "0123456789", 10);
+    struct rest_answer answer = get(rest, path, "Range: bytes=10-", NULL);
+    assert_string_equal(rest_header(&answer, "Content-Range"), "bytes */10");
+    rest_is_problem(answer, 416, "RANGE_NOT_SATISFIABLE");
+}
+
+static void tags_guard_ranges(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"4\"}");
+    char guard[128];
+    char match[128];
+    json_decref(rest_json(put(rest, path, octets, NULL, "abcd", 4), 202));
+    struct rest_answer answer = rest_ask(rest, "HEAD", path, NULL, NULL, 0);
+    assert_string_equal(rest_header(&answer, "Content-Length"), "4");
+    (void)snprintf(guard, sizeof(guard), "If-Range: %s",
+                   rest_header(&answer, "ETag"));
+    (void)snprintf(match, sizeof(match), "If-None-Match: %s",
+                   rest_header(&answer, "ETag"));
+    rest_answer_free(&answer);
+    is_bytes(get(rest, path, "Range: bytes=0-1", guard), 206, "ab", 2);
+    is_bytes(get(rest, path, match, NULL), 304, "", 0);
+    json_decref(rest_json(put(rest, path, octets, NULL, "efgh", 4), 202));
+    is_bytes(get(rest, path, "Range: bytes=0-1", guard), 200, "efgh", 4);
+    is_bytes(get(rest, path, match, NULL), 200, "efgh", 4);
+}
+
+static void accept_decides(void **state)
+{
+    struct rest *rest = *state;
+    const char *path =
+        make(rest, "{\"core\":0,\"shape\":\"u8[200001]\",\"fill\":7}");
+    struct rest_answer answer = get(rest, path, accept_json, NULL);
+    assert_non_null(
+        strstr(rest_text(answer.json, "detail"), "application/octet-stream"));
+    rest_is_problem(answer, 406, "NOT_ACCEPTABLE");
+    rest_is_problem(get(rest, path, "Accept: image/png", NULL), 406,
+                    "NOT_ACCEPTABLE");
+    answer = rest_ask(rest, "HEAD", path, NULL, NULL, 0);
+    assert_string_equal(rest_header(&answer, "Content-Length"), "200001");
+    rest_answer_free(&answer);
+}
+
+static void asynchronous_reads_are_kept(void **state)
+{
+    struct rest *rest = *state;
+    char path[64];
+    struct rest_answer answer =
+        get(rest, make(rest, "{\"core\":1,\"shape\":\"s32[2]\",\"fill\":-2}"),
+            "Prefer: respond-async", NULL);
+    assert_string_equal(rest_text(answer.json, "kind"), "READ");
+    assert_string_equal(rest_header(&answer, "Preference-Applied"),
+                        "respond-async");
+    (void)snprintf(path, sizeof(path), "/v1/events/%s/data",
+                   rest_text(answer.json, "id"));
+    json_decref(rest_json(answer, 202));
+    is_bytes(rest_get(rest, path), 200, "\xfe\xff\xff\xff\xfe\xff\xff\xff", 8);
+    is_bytes(get(rest, path, "Range: bytes=4-5", NULL), 206, "\xfe\xff", 2);
+    is_text(get(rest, path, accept_json, NULL),
+            "{\"shape\":\"s32[2]\",\"values\":[-2,-2]}\n");
+    answer = rest_ask(rest, "DELETE", path, NULL, NULL, 0);
+    assert_int_equal(answer.status, 204);
+    rest_answer_free(&answer);
+    rest_is_problem(rest_get(rest, path), 410, "EXPIRED");
+    rest_is_problem(rest_get(rest, "/v1/events/op-1/data"), 404, "NOT_FOUND");
+}
+
+static void heads_make_no_operation(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"4\"}");
+    uint64_t before = pod_last_number(rest_engine(rest));
+    struct rest_answer answer = rest_ask(rest, "HEAD", path, NULL, NULL, 0);
+    assert_int_equal(answer.status, 200);
+    rest_answer_free(&answer);
+    assert_int_equal(pod_last_number(rest_engine(rest)), before);
+}
+
+static void waits_of_reads(void **state)
+{
+    struct rest *rest = *state;
+    char op[32];
+    char body[128];
+    char path[96];
+    struct rest_spin spin = rest_spin_make(rest, 0);
+    rest_spin_start(rest, &spin, op);
+    (void)snprintf(body, sizeof(body),
+                   "{\"core\":1,\"bytes\":\"4\",\"after\":[\"%s\"]}", op);
+    (void)snprintf(path, sizeof(path), "%s?wait=10ms", make(rest, body));
+    struct rest_answer answer = rest_get(rest, path);
+    assert_non_null(
+        json_object_get(json_object_get(answer.json, "metadata"), "operation"));
+    rest_is_problem(answer, 504, "WAIT_EXPIRED");
+    rest_spin_stop(rest, op);
+    // What it waited for was cancelled: the read says so.
+    *strchr(path, '?') = '\0';
+    answer = rest_get(rest, path);
+    assert_string_equal(
+        rest_text(json_object_get(answer.json, "metadata"), "root_cause"), op);
+    assert_string_equal(rest_text(answer.json, "code"), "CANCELLED");
+    rest_is_problem(answer, 409, "CANCEL_REQUESTED");
+}
+
+static void staging_is_a_budget(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"1048577\"}");
+    char *bytes = calloc(1, (1 << 20) + 1);
+    assert_non_null(bytes);
+    // Larger than the whole budget can never be taken.
+    rest_is_problem(put(rest, path, octets, NULL, bytes, (1 << 20) + 1), 413,
+                    "BODY_TOO_LARGE");
+    path = make(rest, "{\"core\":0,\"bytes\":\"4096\"}");
+    assert_true(pod_staging_take(rest_engine(rest), 1 << 20));
+    struct rest_answer answer = put(rest, path, octets, NULL, bytes, 4096);
+    assert_non_null(rest_header(&answer, "Retry-After"));
+    rest_is_problem(answer, 429, "STAGING_FULL");
+    pod_staging_give(rest_engine(rest), 1 << 20);
+    answer = put(rest, path, octets, NULL, bytes, 4096);
+    char op[32];
+    (void)snprintf(op, sizeof(op), "%s", rest_text(answer.json, "id"));
+    json_decref(rest_json(answer, 202));
+    json_decref(rest_await(rest, op));
+    free(bytes);
+}
+
+static void big_reads_stream(void **state)
+{
+    struct rest *rest = *state;
+    const char *path =
+        make(rest, "{\"core\":0,\"shape\":\"u32[16777216]\",\"fill\":7}");
+    struct rest_answer answer = rest_get(rest, path);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.size, 64 << 20);
+    for (size_t i = 0; i < answer.size; i += 4096)
+        assert_memory_equal(answer.body + i, "\7\0\0\0", 4);
+    rest_answer_free(&answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(octets_there_and_back),
+        cmocka_unit_test(values_there_and_back),
+        cmocka_unit_test(npy_there_and_back),
+        cmocka_unit_test(bfloat_must_be_said),
+        cmocka_unit_test(wrong_lengths_and_types),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(digests_are_verified_first),
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(tags_guard_ranges),
+        cmocka_unit_test(accept_decides),
+        cmocka_unit_test(asynchronous_reads_are_kept),
+        cmocka_unit_test(heads_make_no_operation),
+        cmocka_unit_test(waits_of_reads),
+        cmocka_unit_test(staging_is_a_budget),
+        cmocka_unit_test(big_reads_stream),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
