@@ -30,8 +30,6 @@ struct attrs_value {
     int64_t *called_list;
 };
 
-typedef enum pod_code attrs_reader(struct attrs_value *v);
-
 struct attrs_rule {
     const char *name;
     enum attrs_kind kind;
@@ -39,7 +37,7 @@ struct attrs_rule {
     size_t count;
     size_t message; // offset of the pointer to that message; 0: none
     const ProtobufCMessageDescriptor *type;
-    attrs_reader *own;
+    enum pod_code (*own)(struct attrs_value *v);
 };
 
 enum { TEXT_ATTR_COUNT = 89 };

@@ -275,26 +275,18 @@ static enum pod_code verify_called(struct verify *v,
 
 static enum pod_code verify_rules(const struct verify *v)
 {
-    verify_rule *(*const finders[])(enum pod_opcode) = {
-        pod_verify_elementwise_rule,
-        pod_verify_array_rule,
-        pod_verify_call_rule,
-        pod_verify_collective_rule,
-    };
-    const Xla__HloInstructionProto *proto = v->instr->proto;
-    if (proto->dot_dimension_numbers != NULL &&
-        v->instr->opcode != POD_OP_DOT &&
+    const Xla__DotDimensionNumbers *dot =
+        v->instr->proto->dot_dimension_numbers;
+    enum pod_code code = POD_OK;
+    if (dot != NULL && v->instr->opcode != POD_OP_DOT &&
         v->instr->opcode != POD_OP_SCALED_DOT &&
-        proto->dot_dimension_numbers->n_lhs_contracting_dimensions +
-                proto->dot_dimension_numbers->n_rhs_contracting_dimensions >
+        dot->n_lhs_contracting_dimensions + dot->n_rhs_contracting_dimensions >
             0)
         return pod_verify_fail(v, "dot dimension numbers are out of place");
-    for (size_t i = 0; i < sizeof(finders) / sizeof(finders[0]); i++) {
-        verify_rule *rule = finders[i](v->instr->opcode);
-        if (rule != NULL)
-            return rule(v);
-    }
-    return POD_OK;
+    if (pod_verify_elementwise(v, &code) || pod_verify_array_op(v, &code) ||
+        pod_verify_call(v, &code) || pod_verify_collective(v, &code))
+        return code;
+    return POD_OK; // its shape is taken as the program says
 }
 
 // What is known of ids and names while a computation is verified.

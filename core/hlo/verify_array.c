@@ -512,7 +512,8 @@ static enum pod_code array_dot(const struct verify *v)
     return pod_verify_result_array(v, v->instr->shape->type, rank, dims);
 }
 
-static verify_rule *const array_rules[POD_OP_COUNT] = {
+static enum pod_code (*const array_rules[POD_OP_COUNT])(
+    const struct verify *) = {
     [POD_OP_PARAMETER] = array_parameter,
     [POD_OP_CONSTANT] = array_constant,
     [POD_OP_IOTA] = array_iota,
@@ -536,7 +537,10 @@ static verify_rule *const array_rules[POD_OP_COUNT] = {
     [POD_OP_DOT] = array_dot,
 };
 
-verify_rule *pod_verify_array_rule(enum pod_opcode opcode)
+bool pod_verify_array_op(const struct verify *v, enum pod_code *out)
 {
-    return array_rules[opcode];
+    if (array_rules[v->instr->opcode] == NULL)
+        return false;
+    *out = array_rules[v->instr->opcode](v);
+    return true;
 }

@@ -304,14 +304,18 @@ static enum pod_code calls_sort(const struct verify *v)
                           : code;
 }
 
-static verify_rule *const calls_rules[POD_OP_COUNT] = {
+static enum pod_code (*const calls_rules[POD_OP_COUNT])(
+    const struct verify *) = {
     [POD_OP_CALL] = calls_call,     [POD_OP_FUSION] = calls_call,
     [POD_OP_WHILE] = calls_while,   [POD_OP_CONDITIONAL] = calls_conditional,
     [POD_OP_REDUCE] = calls_reduce, [POD_OP_MAP] = calls_map,
     [POD_OP_SORT] = calls_sort,
 };
 
-verify_rule *pod_verify_call_rule(enum pod_opcode opcode)
+bool pod_verify_call(const struct verify *v, enum pod_code *out)
 {
-    return calls_rules[opcode];
+    if (calls_rules[v->instr->opcode] == NULL)
+        return false;
+    *out = calls_rules[v->instr->opcode](v);
+    return true;
 }

@@ -249,7 +249,8 @@ static enum pod_code collective_permute(const struct verify *v)
     return code == POD_OK ? collective_alike(v) : code;
 }
 
-static verify_rule *const collective_rules[POD_OP_COUNT] = {
+static enum pod_code (*const collective_rules[POD_OP_COUNT])(
+    const struct verify *) = {
     [POD_OP_ALL_REDUCE] = collective_all_reduce,
     [POD_OP_ALL_GATHER] = collective_all_gather,
     [POD_OP_REDUCE_SCATTER] = collective_reduce_scatter,
@@ -258,7 +259,10 @@ static verify_rule *const collective_rules[POD_OP_COUNT] = {
     [POD_OP_COLLECTIVE_BROADCAST] = collective_broadcast,
 };
 
-verify_rule *pod_verify_collective_rule(enum pod_opcode opcode)
+bool pod_verify_collective(const struct verify *v, enum pod_code *out)
 {
-    return collective_rules[opcode];
+    if (collective_rules[v->instr->opcode] == NULL)
+        return false;
+    *out = collective_rules[v->instr->opcode](v);
+    return true;
 }

@@ -283,7 +283,8 @@ static enum pod_code elementwise_reduce_precision(const struct verify *v)
     return elementwise_unary(v);
 }
 
-static verify_rule *const elementwise_special[POD_OP_COUNT] = {
+static enum pod_code (*const elementwise_special[POD_OP_COUNT])(
+    const struct verify *) = {
     [POD_OP_ABS] = elementwise_parts,
     [POD_OP_REAL] = elementwise_parts,
     [POD_OP_IMAG] = elementwise_parts,
@@ -296,12 +297,16 @@ static verify_rule *const elementwise_special[POD_OP_COUNT] = {
     [POD_OP_REDUCE_PRECISION] = elementwise_reduce_precision,
 };
 
-verify_rule *pod_verify_elementwise_rule(enum pod_opcode opcode)
+bool pod_verify_elementwise(const struct verify *v, enum pod_code *out)
 {
-    if (elementwise_special[opcode] != NULL)
-        return elementwise_special[opcode];
+    enum pod_opcode opcode = v->instr->opcode;
     if (elementwise_kinds[opcode] == 0)
-        return NULL;
-    return pod_opcode_operands(opcode) == 1 ? elementwise_unary
-                                            : elementwise_binary;
+        return false;
+    if (elementwise_special[opcode] != NULL)
+        *out = elementwise_special[opcode](v);
+    else if (pod_opcode_operands(opcode) == 1)
+        *out = elementwise_unary(v);
+    else
+        *out = elementwise_binary(v);
+    return true;
 }

@@ -14,15 +14,13 @@ struct verify {
     struct pod_err *err;
 };
 
-// A rule checks v->instr; its operands and called computations are verified
-// and their number is right.
-typedef enum pod_code verify_rule(const struct verify *v);
-
-// The rule of an opcode, or NULL: in the opcodes' own file.
-verify_rule *pod_verify_elementwise_rule(enum pod_opcode opcode);
-verify_rule *pod_verify_array_rule(enum pod_opcode opcode);
-verify_rule *pod_verify_call_rule(enum pod_opcode opcode);
-verify_rule *pod_verify_collective_rule(enum pod_opcode opcode);
+// Each checks v->instr if its opcode is one of the file's own, and puts what it
+// found into *out; false: it is none. Operands and called computations are
+// verified and their number is right.
+bool pod_verify_elementwise(const struct verify *v, enum pod_code *out);
+bool pod_verify_array_op(const struct verify *v, enum pod_code *out);
+bool pod_verify_call(const struct verify *v, enum pod_code *out);
+bool pod_verify_collective(const struct verify *v, enum pod_code *out);
 
 // INVALID_PROGRAM at v->instr: its place, its name, then the text.
 enum pod_code pod_verify_fail(const struct verify *v, const char *format, ...)

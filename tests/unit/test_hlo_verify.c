@@ -174,6 +174,9 @@ static void test_leaves(void **state)
     assert_wrong("s32[3,4] iota(), iota_dimension=-1", "out of range");
     assert_wrong("s32[] iota(), iota_dimension=0", "at least one dimension");
     assert_wrong("pred[2] iota(), iota_dimension=0", "of numbers");
+    assert_sound("u32[4] bitcast(f)");
+    assert_wrong("f32[5] bitcast(f)", "differ in bytes");
+    assert_wrong("f32[2] bitcast(t)", "not an array");
     assert_wrong("s32[] replica-id()", "but is u32[]");
     assert_wrong("(f32[4]) tuple(f, g)", "no tuple of 2");
     assert_wrong("f32[4] tuple(f)", "no tuple of 1");
@@ -360,6 +363,9 @@ static void test_reduce(void **state)
     assert_wrong("(f32[], f32[]) reduce(f, i, s, j), dimensions={0}, "
                  "to_apply=both",
                  "part 1 of the result is f32[], not s32[]");
+    assert_wrong("(f32[], s32[]) reduce(f, i, s, j), dimensions={0}, "
+                 "to_apply=less2",
+                 "a parameter of computation \"less2\" is f32[], not s32[]");
     assert_wrong("(f32[], f32[]) reduce(f, m, s, s), dimensions={0}, "
                  "to_apply=both",
                  "differ in dimensions");
@@ -378,6 +384,8 @@ static void test_map_and_sort(void **state)
     assert_wrong("f32[4] map(f, i), to_apply=addf", "is f32[], not s32[]");
     assert_wrong("f32[4] map(f, m), to_apply=addf", "differ in dimensions");
     assert_wrong("f32[4] map(f, g), to_apply=less", "is pred[4]");
+    assert_wrong("f32[4] map(f), to_apply=negv", "is f32[4]{0}, not f32[]");
+    assert_wrong("f32[4] sort(f), dimensions={}, to_apply=less", "exactly one");
     assert_wrong("f32[4] sort(f), dimensions={1}, to_apply=less",
                  "out of range");
     assert_wrong("f32[4] sort(f), dimensions={0}, to_apply=addf",
@@ -450,6 +458,13 @@ static void test_all_reduce_family(void **state)
     assert_wrong("f32[4] all-reduce(f), to_apply=addf, replica_groups={{},{}}",
                  "differ in size or are empty");
     assert_wrong("f32[9] all-gather(f), dimensions={0}", "does not fit");
+    assert_wrong("f32[8] all-gather(f), dimensions={}", "exactly one");
+    assert_wrong("f32[4] all-reduce(f), to_apply=addf, "
+                 "replica_groups=[2,2]<=[4]T(0,1)",
+                 "1 dimensions and 2 permuted");
+    assert_wrong("f32[4] all-reduce(f), to_apply=addf, "
+                 "replica_groups=[2,2]<=[-4]",
+                 "impossible sizes");
     assert_wrong("f32[12] all-gather(f), dimensions={0}, "
                  "replica_groups={{0,1}}",
                  "does not fit");
@@ -494,6 +509,8 @@ static void test_permute_family(void **state)
     assert_wrong("f32[4] all-to-all(f), dimensions={0}, "
                  "replica_groups={{0,1,2}}",
                  "does not split in 3");
+    assert_wrong("(f32[4], f32[4]) all-to-all(f, g), dimensions={0}",
+                 "one operand");
     assert_wrong("(f32[4], f32[4]) all-to-all(f, g), "
                  "replica_groups={{0,1,2}}",
                  "2 operands for groups of 3");
