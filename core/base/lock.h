@@ -21,6 +21,7 @@ enum pod_lock_rank {
     POD_RANK_GANG = 50,    // the meeting point of a collective
     POD_RANK_STREAM = 60,  // chunks between a transfer and its consumer
     POD_RANK_PARKED = 70,  // the HTTP server's list of parked requests
+    POD_RANK_RPC = 75,     // one gRPC stream: its write queue
     POD_RANK_STAGING = 80, // the byte budget
     POD_RANK_LOG = 90,
 };
