@@ -115,8 +115,11 @@ static void fixture_bytes(struct api_request *req)
                      ? 206
                      : 200;
 
-    api_reply_blobs(req, status, "application/octet-stream", NULL, chunks, 2,
-                    offset, length);
+    if (chunks[0] != NULL && chunks[1] != NULL)
+        api_reply_blobs(req, status, "application/octet-stream", NULL, chunks,
+                        2, offset, length);
+    else
+        api_reply_json(req, 500, NULL);
     pod_blob_unref(chunks[0]);
     pod_blob_unref(chunks[1]);
 }
