@@ -51,7 +51,7 @@ void api_digest_name(const void *data, size_t size,
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
     digest_sha256(data, size, digest);
-    char *at = out_name + sprintf(out_name, "sha-256:");
+    char *at = out_name + sprintf(out_name, "sha256:");
     for (size_t i = 0; i < sizeof(digest); i++)
         at += sprintf(at, "%02x", digest[i]);
 }

@@ -7,10 +7,10 @@
 
 #include "core/base/err.h"
 
-// "sha-256:", 64 hex digits, and a NUL.
-enum { API_DIGEST_NAME_BYTES = 73 };
+// "sha256:", 64 hex digits, and a NUL.
+enum { API_DIGEST_NAME_BYTES = 72 };
 
-// Writes "sha-256:..." of the bytes.
+// Writes "sha256:..." of the bytes.
 void api_digest_name(const void *data, size_t size,
                      char out_name[API_DIGEST_NAME_BYTES]);
 

@@ -236,11 +236,49 @@ static bool batch_keep_deps(struct pod_batch *batch)
     return true;
 }
 
+// The COMPILE of the same submission that a LOAD loads, or NULL.
+static struct pod_op *batch_compile_of(const struct pod_batch *batch,
+                                       const struct pod_batch_item *item)
+{
+    const struct pod_ref *program = &item->request->load.program;
+
+    if (item->request->kind != POD_KIND_LOAD ||
+        program->kind != POD_REF_REQUEST)
+        return NULL;
+    return batch->items[program->number].op;
+}
+
+// A COMPILE names the loads that were submitted with it.
+static bool batch_keep_loads(struct pod_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct pod_op *compile = batch_compile_of(batch, &batch->items[i]);
+        if (compile != NULL)
+            compile->load_number_count++;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        struct pod_op *op = batch->items[i].op;
+        if (op->load_number_count == 0)
+            continue;
+        op->load_numbers = pod_calloc(op->load_number_count, sizeof(uint64_t));
+        if (op->load_numbers == NULL)
+            return false;
+        op->load_number_count = 0;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        struct pod_op *compile = batch_compile_of(batch, &batch->items[i]);
+        if (compile != NULL)
+            compile->load_numbers[compile->load_number_count++] =
+                batch->items[i].op->number;
+    }
+    return true;
+}
+
 static enum pod_code batch_reserve(struct pod_batch *batch)
 {
     struct pod *pod = batch->pod;
 
-    if (!batch_keep_deps(batch) ||
+    if (!batch_keep_deps(batch) || !batch_keep_loads(batch) ||
         !pod_table_reserve(&pod->table, batch->first, batch->op_count))
         return batch_no_memory(batch);
     return pod_sched_reserve(pod->sched, batch->op_count, pod->edges.count,

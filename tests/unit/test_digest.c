@@ -49,7 +49,7 @@ static void names_programs(void **state)
     (void)state;
     char name[API_DIGEST_NAME_BYTES];
     api_digest_name("abc", 3, name);
-    assert_string_equal(name, "sha-256:ba7816bf8f01cfea414140de5dae2223"
+    assert_string_equal(name, "sha256:ba7816bf8f01cfea414140de5dae2223"
                               "b00361a396177a9cb410ff61f20015ad");
 }
 
