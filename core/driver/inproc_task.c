@@ -315,7 +315,7 @@ void pod_inproc_task_submit_locked(struct inproc *driver,
                                    struct inproc_task *task,
                                    struct inproc_trash *trash)
 {
-    struct pod_err cause = driver->why;
+    struct pod_err cause;
     enum inproc_end end = INPROC_END_NO_MEMORY;
 
     task->seq = ++driver->next_seq;

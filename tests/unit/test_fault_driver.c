@@ -182,8 +182,10 @@ static void test_fail_and_count(void **state)
     struct calls_record record;
 
     (void)state;
-    faulty_open(&host, "allocate#2=fail:DATA_LOSS;read#2+=fail:ABORTED", NULL,
-                0);
+    faulty_open(&host,
+                "any#7=fail:UNKNOWN;allocate#2=fail:DATA_LOSS;"
+                "read#2+=fail:ABORTED",
+                NULL, 0);
     calls_allocate(&host.watch, host.driver, 1, 0, 4);
     struct pod_driver_call call = calls_make(&host.watch, &record, 2);
     host.driver->ops->allocate(host.driver, &call, 0, NULL, 4);
@@ -195,7 +197,9 @@ static void test_fail_and_count(void **state)
     for (uint64_t op = 5; op < 8; op++) {
         call = calls_make(&host.watch, &record, op);
         host.driver->ops->read(host.driver, &call, 1, 0, 4);
-        assert_int_equal(calls_end(&record), POD_ABORTED);
+        // The read with number 7 is the seventh call of all.
+        assert_int_equal(calls_end(&record),
+                         op == 7 ? POD_UNKNOWN : POD_ABORTED);
     }
     host_close(&host);
 }
@@ -233,20 +237,27 @@ static void test_drop(void **state)
 static void test_die_and_come_back(void **state)
 {
     struct host host;
-    struct calls_record dropped, fatal, after;
+    struct calls_record dropped, spin, fatal, after;
 
     (void)state;
     faulty_open(&host, "write=die:1ms;read=drop", NULL, 0);
     calls_allocate(&host.watch, host.driver, 1, 0, 4);
     struct pod_driver_call call = calls_make(&host.watch, &dropped, 2);
     host.driver->ops->read(host.driver, &call, 1, 0, 4);
+    calls_allocate(&host.watch, host.driver, 5, 0, 4);
+    calls_program(&host.watch, host.driver, 6, 0, "spin");
+    call = calls_make(&host.watch, &spin, 8);
+    calls_execute(host.driver, &call, 7, 1, 5);
+    calls_await(&host.watch, &spin.started, 1);
     struct pod_blob *blob = calls_blob("1234", 4);
     call = calls_make(&host.watch, &fatal, 3);
     host.driver->ops->write(host.driver, &call, 1, 0, blob, 0, 4);
     pod_blob_unref(blob);
     (void)calls_end(&dropped);
     (void)calls_end(&fatal);
-    assert_true(dropped.lost && fatal.lost);
+    (void)calls_end(&spin);
+    assert_true(dropped.lost && fatal.lost && spin.lost);
+    assert_non_null(strstr(spin.err.text, "it was made to die"));
     assert_int_equal(host.watch.lost, 1);
     calls_await(&host.watch, &host.watch.ready, 2);
     assert_int_equal(host.fake->buffers, 0);

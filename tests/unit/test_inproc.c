@@ -465,12 +465,18 @@ static void test_reset(void **state)
 static void test_kill_and_revive(void **state)
 {
     struct host host;
-    struct calls_record spin, queued, refused;
+    struct calls_record spin, queued, refused, compile;
+    struct pod_blob *gated = calls_blob("gated", 5);
 
     (void)state;
     host_with_gate(&host);
     calls_program(&host.watch, host.driver, 14, 0, "spin");
-    struct pod_driver_call call = calls_make(&host.watch, &spin, 20);
+    struct pod_driver_call call = calls_make(&host.watch, &compile, 19);
+    host.driver->ops->compile(host.driver, &call, POD_FORMAT_HLO_TEXT, gated,
+                              1);
+    pod_blob_unref(gated);
+    fake_await_waiting(host.fake, 1);
+    call = calls_make(&host.watch, &spin, 20);
     calls_execute(host.driver, &call, 15, 1, 2);
     calls_await(&host.watch, &spin.started, 1);
     call = calls_make(&host.watch, &queued, 21);
@@ -481,11 +487,15 @@ static void test_kill_and_revive(void **state)
     (void)calls_end(&spin);
     (void)calls_end(&queued);
     (void)calls_end(&refused);
-    assert_true(spin.lost && queued.lost && refused.lost);
+    (void)calls_end(&compile);
+    assert_true(spin.lost && queued.lost && refused.lost && compile.lost);
     assert_non_null(strstr(spin.err.text, "power"));
     assert_int_equal(host.watch.lost, 1);
     assert_int_equal(host.watch.ready, 1);
     pod_inproc_revive(host.driver);
+    // The compilation still runs; what it makes must not come to the new host.
+    assert_int_equal(host.watch.ready, 1);
+    fake_gate(host.fake, true);
     calls_await(&host.watch, &host.watch.ready, 2);
     assert_int_equal(host.fake->buffers, 0);
     assert_int_equal(host.fake->programs, 0);
@@ -494,6 +504,41 @@ static void test_kill_and_revive(void **state)
     calls_await(&host.watch, &host.watch.ready, 3);
     assert_int_equal(host.watch.lost, 2);
     assert_int_equal(host.fake->buffers, 0);
+    host_close(&host);
+}
+
+// Kills the host from within a completion, and says in the record's `started`
+// whether the observer heard of it before that completion had returned.
+static void kill_when_done(void *arg, const struct pod_driver_result *result)
+{
+    struct calls_record *record = arg;
+    struct host *host = POD_CONTAINER(record->watch, struct host, watch);
+
+    assert_false(result->lost);
+    pod_inproc_kill(host->driver, "from within");
+    for (int i = 0; i < 1000; i++) {
+        sched_yield();
+        pod_mutex_lock(&host->watch.lock);
+        record->started += host->watch.lost;
+        pod_mutex_unlock(&host->watch.lock);
+    }
+    calls_on_done(arg, result);
+}
+
+static void test_loss_waits_for_completions(void **state)
+{
+    struct host host;
+    struct calls_record record;
+
+    (void)state;
+    host_with_gate(&host);
+    struct pod_driver_call call = calls_make(&host.watch, &record, 20);
+    call.started = NULL;
+    call.done = kill_when_done;
+    calls_execute(host.driver, &call, 13, 1, 2);
+    assert_int_equal(calls_end(&record), POD_OK);
+    calls_await(&host.watch, &host.watch.lost, 1);
+    assert_int_equal(record.started, 0);
     host_close(&host);
 }
 
@@ -673,6 +718,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_kill_and_revive),
+        cmocka_unit_test(test_loss_waits_for_completions),
         cmocka_unit_test(test_close_ends_open_calls),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_memory_for_a_host),
