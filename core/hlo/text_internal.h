@@ -143,6 +143,10 @@ enum pod_code pod_text_module_aliases(struct text *t,
 enum pod_code pod_text_operand_aliases(struct text *t,
                                        Xla__HloInstructionProto *instr);
 
+// "T(1,0)" behind an iota; *out_count stays as it is if it is not there.
+enum pod_code pod_text_permutation(struct text *t, size_t *out_count,
+                                   int32_t **out);
+
 // Values of single attributes with a syntax of their own.
 enum pod_code pod_text_replica_groups(struct text *t,
                                       Xla__HloInstructionProto *instr);

@@ -29,9 +29,7 @@ static enum pod_code values_group_list(struct text *t,
                                  &instr->replica_groups);
 }
 
-// "T(1,0)" behind an iota; *count stays 0 if it is not there.
-static enum pod_code values_permutation(struct text *t, size_t *count,
-                                        int32_t **out)
+enum pod_code pod_text_permutation(struct text *t, size_t *count, int32_t **out)
 {
     int64_t *wide;
     size_t start;
@@ -77,8 +75,8 @@ static enum pod_code values_group_iota(struct text *t,
         code = pod_text_int_list(t, '[', ']', &iota->n_iota_reshape_dims,
                                  &iota->iota_reshape_dims);
     if (code == POD_OK)
-        code = values_permutation(t, &iota->n_iota_transpose_perm,
-                                  &iota->iota_transpose_perm);
+        code = pod_text_permutation(t, &iota->n_iota_transpose_perm,
+                                    &iota->iota_transpose_perm);
     if (code != POD_OK)
         return code;
     iota->num_replica_groups = sizes[0];
@@ -504,115 +502,4 @@ enum pod_code pod_text_operand_aliases(struct text *t,
         return code;
     return pod_text_pop_pointers(t, base, &instr->n_output_operand_aliasing,
                                  &instr->output_operand_aliasing);
-}
-
-// ------------------------------------------------------------------- shardings
-
-// "devices=[2,1]0,1" or "devices=[2,1]<=[2]T(0)", then perhaps
-// "last_tile_dim_replicate".
-static enum pod_code values_tiles(struct text *t, Xla__OpSharding *sharding)
-{
-    enum pod_code code = pod_text_need(t, '=');
-    sharding->type = 3;
-    if (code == POD_OK)
-        code = pod_text_int_list(t, '[', ']',
-                                 &sharding->n_tile_assignment_dimensions,
-                                 &sharding->tile_assignment_dimensions);
-    if (code != POD_OK)
-        return code;
-    if (pod_text_take_string(t, "<=")) {
-        code = pod_text_int_list(t, '[', ']', &sharding->n_iota_reshape_dims,
-                                 &sharding->iota_reshape_dims);
-        if (code == POD_OK)
-            code = values_permutation(t, &sharding->n_iota_transpose_perm,
-                                      &sharding->iota_transpose_perm);
-    } else {
-        code =
-            pod_text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
-                                 &sharding->tile_assignment_devices);
-    }
-    if (code == POD_OK && pod_text_take_word(t, "last_tile_dim_replicate"))
-        sharding->replicate_on_last_tile_dim = true;
-    return code;
-}
-
-static enum pod_code values_maximal(struct text *t, Xla__OpSharding *sharding)
-{
-    size_t ones = 0;
-    sharding->type = 1;
-    if (!pod_text_take_word(t, "device") || !pod_text_take(t, '='))
-        return pod_text_expected(t, "\"device=\"");
-    if (!pod_text_push_int(t, 1))
-        return pod_text_no_memory(t);
-    ones = t->ints.count - 1;
-    enum pod_code code =
-        pod_text_pop_ints(t, ones, &sharding->n_tile_assignment_dimensions,
-                          &sharding->tile_assignment_dimensions);
-    if (code != POD_OK)
-        return code;
-    return pod_text_ints_joined(t, ',', &sharding->n_tile_assignment_devices,
-                                &sharding->tile_assignment_devices);
-}
-
-// What stands between the braces of one array's sharding.
-static enum pod_code values_sharding(struct text *t, Xla__OpSharding *sharding)
-{
-    static const struct {
-        const char *word;
-        int32_t type;
-    } plain[] = {
-        {"replicated", 0}, {"manual", 4}, {"unknown", 5}, {"unreduced", 6}};
-    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-        if (pod_text_take_word(t, plain[i].word)) {
-            sharding->type = plain[i].type;
-            return POD_OK;
-        }
-    }
-    if (pod_text_take_word(t, "maximal"))
-        return values_maximal(t, sharding);
-    if (pod_text_take_word(t, "devices"))
-        return values_tiles(t, sharding);
-    return pod_text_unsupported_at(t, t->at, "this form of sharding is");
-}
-
-static enum pod_code values_sharding_end(struct text *t)
-{
-    if (pod_text_peek(t) != '}')
-        return pod_text_unsupported_at(t, t->at, "this part of a sharding is");
-    t->at++;
-    return POD_OK;
-}
-
-enum pod_code pod_text_sharding(struct text *t, Xla__OpSharding **out)
-{
-    Xla__OpSharding *whole = pod_text_message(t, &xla__op_sharding__descriptor);
-    size_t base = t->pointers.count;
-    enum pod_code code = pod_text_need(t, '{');
-    if (whole == NULL)
-        return pod_text_no_memory(t);
-    *out = whole;
-    if (code != POD_OK)
-        return code;
-    if (pod_text_peek(t) != '{') {
-        code = values_sharding(t, whole);
-        return code == POD_OK ? values_sharding_end(t) : code;
-    }
-    whole->type = 2;
-    do {
-        Xla__OpSharding *part =
-            pod_text_message(t, &xla__op_sharding__descriptor);
-        if (part == NULL || !pod_text_push_pointer(t, part))
-            return pod_text_no_memory(t);
-        code = pod_text_need(t, '{');
-        if (code == POD_OK)
-            code = values_sharding(t, part);
-        if (code == POD_OK)
-            code = values_sharding_end(t);
-    } while (code == POD_OK && pod_text_take(t, ','));
-    if (code == POD_OK)
-        code = pod_text_need(t, '}');
-    if (code != POD_OK)
-        return code;
-    return pod_text_pop_pointers(t, base, &whole->n_tuple_shardings,
-                                 &whole->tuple_shardings);
 }

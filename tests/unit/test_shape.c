@@ -127,20 +127,22 @@ static void test_text_place(void **state)
 
 static void test_rank_limit(void **state)
 {
-    char text[256] = "f32[1";
+    struct pod_str text = {.data = NULL};
     struct pod_shape shape;
     struct pod_err err = POD_ERR_NONE;
     (void)state;
+    pod_str_puts(&text, "f32[1");
     for (int i = 1; i < POD_SHAPE_MAX_RANK; i++)
-        strcat(text, ",1");
-    strcat(text, "]");
-    shape = parse(text);
+        pod_str_puts(&text, ",1");
+    pod_str_puts(&text, "]");
+    shape = parse(text.data);
     assert_int_equal(shape.rank, POD_SHAPE_MAX_RANK);
-    text[strlen(text) - 1] = '\0';
-    strcat(text, ",1]");
-    assert_int_equal(pod_shape_parse(text, strlen(text), &shape, &err),
+    text.data[text.length - 1] = ',';
+    pod_str_puts(&text, "1]");
+    assert_int_equal(pod_shape_parse(text.data, text.length, &shape, &err),
                      POD_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "more than 32 dimensions"));
+    pod_str_fini(&text);
 }
 
 static void nest(char *text, int depth)
