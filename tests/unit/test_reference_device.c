@@ -102,9 +102,12 @@ static void test_absurd_sizes(void **state)
 
     (void)state;
     // The core has room, the machine has not.
+    pod_mem_fail_after(1, 1);
     assert_int_equal(device->ops->allocate(device, 0, NULL, (uint64_t)INT64_MAX,
                                            &buffer, &err),
                      POD_RESOURCE_EXHAUSTED);
+    pod_mem_fail_after(-1, 0);
+    assert_non_null(strstr(err.text, "machine"));
     assert_int_equal(
         device->ops->allocate(device, 0, NULL, UINT64_MAX, &buffer, &err),
         POD_RESOURCE_EXHAUSTED);
