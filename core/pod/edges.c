@@ -6,7 +6,10 @@ static bool edges_allocate(struct pod_hazard *hazard)
 {
     struct pod_op *op = hazard->op;
 
-    if (op->buffer->shape_unknown &&
+    if (op->target_load != NULL &&
+        !pod_hazard_handle_locked(hazard, &op->target_load->handle))
+        return false;
+    if (op->buffer->shape_unknown && op->target_program != NULL &&
         !pod_hazard_handle_locked(hazard, &op->target_program->handle))
         return false;
     return !op->waits_for_memory ||
