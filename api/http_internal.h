@@ -163,6 +163,7 @@ struct api_request {
     const char *target;
     const char *path;
     struct api_match match;
+    const char *params[API_PARAMS_MAX]; // terminated copies
     char id[65];
     int64_t started_ns;
     int64_t body_started_ns;

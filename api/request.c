@@ -103,7 +103,7 @@ const char *api_target(const struct api_request *req)
 
 const char *api_param(const struct api_request *req, size_t index)
 {
-    return index < req->match.param_count ? req->match.params[index] : "";
+    return index < req->match.param_count ? req->params[index] : "";
 }
 
 const char *api_request_id(const struct api_request *req)
@@ -321,6 +321,20 @@ static void request_options(struct api_request *req)
     api_reply_empty(req, 204);
 }
 
+static enum pod_code request_copy_params(struct api_request *req,
+                                         struct pod_err *err)
+{
+    for (size_t i = 0; i < req->match.param_count; i++) {
+        const struct api_param *param = &req->match.params[i];
+        char *copy = api_alloc(req, param->length + 1);
+        if (copy == NULL)
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                               "no memory for the path");
+        req->params[i] = memcpy(copy, param->start, param->length);
+    }
+    return POD_OK;
+}
+
 static enum pod_code request_route(struct api_request *req, struct pod_err *err)
 {
     const struct api_server *server = req->server;
@@ -336,7 +350,7 @@ static enum pod_code request_route(struct api_request *req, struct pod_err *err)
         return pod_err_set(err, POD_REASON_NOT_FOUND, "there is no \"%.200s\"",
                            req->path);
     if (req->match.route != NULL || req->method == API_OPTIONS)
-        return POD_OK;
+        return request_copy_params(req, err);
     api_route_allow(req->match.allowed, allow);
     api_header(req, "Allow", "%s", allow);
     return pod_err_set(err, POD_REASON_METHOD_NOT_ALLOWED,

@@ -19,11 +19,10 @@ static const char *route_segment_end(const char *start)
 static bool route_capture(struct api_match *match, const char *start,
                           size_t length)
 {
-    if (match->param_count == API_PARAMS_MAX || length >= API_PARAM_BYTES)
+    if (match->param_count == API_PARAMS_MAX || length > API_PARAM_BYTES)
         return false;
-    char *param = match->params[match->param_count++];
-    memcpy(param, start, length);
-    param[length] = '\0';
+    match->params[match->param_count++] =
+        (struct api_param){.start = start, .length = length};
     return true;
 }
 

@@ -60,7 +60,13 @@ struct api_route {
     size_t json_values; // the same for its values
 };
 
-enum { API_PARAMS_MAX = 4, API_PARAM_BYTES = 256 };
+enum { API_PARAMS_MAX = 4, API_PARAM_BYTES = 255 };
+
+// What a capture took: a part of the path, not terminated.
+struct api_param {
+    const char *start;
+    size_t length; // at most API_PARAM_BYTES
+};
 
 // What a path matched.
 struct api_match {
@@ -69,11 +75,11 @@ struct api_match {
     // 0: the path is unknown.
     unsigned allowed;
     size_t param_count;
-    char params[API_PARAMS_MAX][API_PARAM_BYTES];
+    struct api_param params[API_PARAMS_MAX];
 };
 
-// HEAD matches GET. The path is decoded and starts with '/'. A segment longer
-// than API_PARAM_BYTES - 1 matches no capture of one segment.
+// HEAD matches GET. The path is decoded and must outlive the match. What is
+// longer than API_PARAM_BYTES fits no capture.
 void api_route_match(const struct api_route *routes, size_t count,
                      enum api_method method, const char *path,
                      struct api_match *out_match);
