@@ -51,7 +51,7 @@ static int teardown(void **state)
     return pod_mem_live() == 0 ? 0 : -1;
 }
 
-// ----------------------------------------------------------------- comparing
+// ------------------------------------------------------------------ comparing
 
 static double element(enum pod_type type, const unsigned char *data, size_t i)
 {
@@ -114,7 +114,7 @@ static bool same_array(const struct pod_shape *shape, const json_t *tolerance,
     return true;
 }
 
-// ------------------------------------------------------------------- running
+// -------------------------------------------------------------------- running
 
 struct leaves {
     const struct pod_shape *shapes[MAX_LEAVES];
@@ -316,7 +316,7 @@ static bool run_program(const char *name, uint32_t count,
     return good;
 }
 
-// --------------------------------------------------------- all the programs
+// ----------------------------------------------------------- all the programs
 
 struct tally {
     int good;
@@ -421,7 +421,7 @@ static void test_programs_from_proto(void **state)
     check_all(POD_FORMAT_HLO_PROTO);
 }
 
-// ------------------------------------------------------------ bad programs
+// --------------------------------------------------------------- bad programs
 
 // The text of a bad program: its file, or what the generator prints.
 static char *bad_text(const json_t *about, size_t *out_size)

@@ -33,8 +33,7 @@ static uint64_t used(struct pod_device *device, uint32_t core)
     return memory.used;
 }
 
-// -----------------------------------------------------------------------
-// memory
+// --------------------------------------------------------------------- memory
 
 static void test_info(void **state)
 {
@@ -158,8 +157,7 @@ static void test_transfers(void **state)
     device->ops->release(device, to);
 }
 
-// ---------------------------------------------------------------------
-// refusals
+// ------------------------------------------------------------------- refusals
 
 static void test_unimplemented(void **state)
 {
@@ -273,8 +271,7 @@ static void test_memory_is_reused(void **state)
     device->ops->free(device);
 }
 
-// ---------------------------------------------------------------------
-// launches
+// ------------------------------------------------------------------- launches
 
 // Allocates an array of s32 with two values.
 static struct pod_device_buffer *pair(int32_t first, int32_t second)
@@ -430,6 +427,19 @@ static void test_interrupt_loop(void **state)
     interrupt_it(ref_device(), FOREVER);
 }
 
+// Neither body nor condition has anything to do.
+static void test_interrupt_idle_loop(void **state)
+{
+    (void)state;
+    interrupt_it(ref_device(),
+                 "HloModule t\n"
+                 "b {\n  ROOT p = s32[2] parameter(0)\n}\n"
+                 "c {\n  p = s32[2] parameter(0)\n"
+                 "  ROOT r = pred[] constant(true)\n}\n"
+                 "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                 "  ROOT r = s32[2] while(a), condition=c, body=b\n}\n");
+}
+
 static void test_interrupt_simulated(void **state)
 {
     struct pod_device *device = make_device(
@@ -467,8 +477,7 @@ static void test_simulated_time(void **state)
     device->ops->free(device);
 }
 
-// --------------------------------------------------------------- without
-// memory
+// ------------------------------------------------------------- without memory
 
 // A program with most kinds of instructions.
 static const char everything[] =
@@ -564,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_outputs_are_inputs),
         cmocka_unit_test(test_unchecked_launch),
         cmocka_unit_test(test_interrupt_loop),
+        cmocka_unit_test(test_interrupt_idle_loop),
         cmocka_unit_test(test_interrupt_simulated),
         cmocka_unit_test(test_simulated_time),
         cmocka_unit_test(test_no_memory),

@@ -128,6 +128,24 @@ void pod_ref_inherit(struct pod_ref_builder *builder, uint32_t slot,
     heirs_of[heirs_of[0] == POD_REF_NONE ? 0 : 1] = heir_of;
 }
 
+void pod_ref_mark_repeated(struct pod_ref_builder *builder,
+                           const uint32_t *slots, uint32_t count)
+{
+    uint32_t number = ++builder->list_number;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct pod_ref_life *life = &builder->lives[slots[i]];
+        if (life->listed == number)
+            life->repeated = number;
+        life->listed = number;
+    }
+}
+
+bool pod_ref_is_repeated(const struct pod_ref_builder *builder, uint32_t slot)
+{
+    return builder->lives[slot].repeated == builder->list_number;
+}
+
 // ---------------------------------------------------------------------- steps
 
 enum pod_code pod_ref_emit(struct pod_ref_builder *builder,
@@ -304,7 +322,7 @@ enum pod_code pod_ref_emit_copy(struct pod_ref_builder *builder, uint32_t from,
     return code;
 }
 
-// ------------------------------------------------- values that need no steps
+// -------------------------------------------------- values that need no steps
 
 // Makes slots for all arrays of a shape that somebody lends.
 static enum pod_code builder_lend(struct pod_ref_builder *builder,
@@ -419,7 +437,7 @@ enum pod_code pod_ref_lower_get_tuple_element(struct pod_ref_builder *builder,
     return POD_OK;
 }
 
-// -------------------------------------------------------------------- reducers
+// ------------------------------------------------------------------- reducers
 
 static bool builder_commutes(enum pod_opcode opcode)
 {

@@ -28,6 +28,9 @@ struct pod_ref_life {
     uint32_t last; // read last by this step; POD_REF_NONE: never
     // Slots whose memory it may take over if they end where it begins.
     uint32_t heirs_of[2];
+    // The numbers of the last lists it stood in, and stood in twice.
+    uint32_t listed;
+    uint32_t repeated;
 };
 
 struct pod_ref_builder {
@@ -52,7 +55,8 @@ struct pod_ref_builder {
     struct pod_ref_life *lives;
     uint32_t slot_count;
     uint32_t slot_capacity;
-    uint32_t first_slot; // of the computation at hand
+    uint32_t first_slot;  // of the computation at hand
+    uint32_t list_number; // of the last list whose repetitions were marked
 };
 
 typedef enum pod_code pod_ref_lower_fn(struct pod_ref_builder *builder,
@@ -90,6 +94,11 @@ void pod_ref_use(struct pod_ref_builder *builder, uint32_t slot);
 // needed afterwards and has as many bytes.
 void pod_ref_inherit(struct pod_ref_builder *builder, uint32_t slot,
                      uint32_t heir_of);
+// Finds out which slots stand in a list more than once, until the next call.
+void pod_ref_mark_repeated(struct pod_ref_builder *builder,
+                           const uint32_t *slots, uint32_t count);
+bool pod_ref_is_repeated(const struct pod_ref_builder *builder, uint32_t slot);
+
 enum pod_code pod_ref_emit(struct pod_ref_builder *builder,
                            const struct pod_ref_step *step, struct pod_err *err)
     __attribute__((warn_unused_result));

@@ -75,7 +75,7 @@ pod_ref_lower_fn *pod_ref_lowering(enum pod_opcode opcode)
     return table[opcode];
 }
 
-// ------------------------------------------------------ what can be compiled
+// ------------------------------------------------------- what can be compiled
 
 // The first type in a shape that the device lacks, or POD_TYPE_INVALID.
 static enum pod_type compile_unknown_type(const struct pod_shape *shape)
@@ -201,27 +201,19 @@ static enum pod_code compile_root_marks(struct pod_ref_builder *builder,
     struct pod_ref_pool *pool = &builder->program->pool;
     bool *direct = pod_ref_pool_alloc(pool, count, sizeof(*direct));
     bool *over = pod_ref_pool_alloc(pool, count, sizeof(*over));
-    unsigned char *seen =
-        pod_calloc(builder->slot_count - builder->first_slot, sizeof(*seen));
 
-    if (direct == NULL || over == NULL || seen == NULL) {
-        pod_free(seen);
+    if (direct == NULL || over == NULL)
         return pod_ref_no_memory(err);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        unsigned char *times = &seen[roots[i] - builder->first_slot];
-        *times = *times == 0 ? 1 : 2;
-    }
+    pod_ref_mark_repeated(builder, roots, count);
     for (uint32_t i = 0; i < count; i++) {
         direct[i] = builder->slots[roots[i]].in_arena &&
-                    seen[roots[i] - builder->first_slot] == 1;
+                    !pod_ref_is_repeated(builder, roots[i]);
         over[i] =
             direct[i] && builder->is_body &&
             compile_may_overwrite(builder, roots[i], builder->comp->params[i]);
     }
     builder->comp->root_direct = direct;
     builder->comp->root_over = over;
-    pod_free(seen);
     return POD_OK;
 }
 
@@ -302,7 +294,7 @@ out:
     return code;
 }
 
-// ----------------------------------------------------------- the whole program
+// ---------------------------------------------------------- the whole program
 
 enum { COMPILE_REACHED = 1, COMPILE_BODY = 2 };
 

@@ -60,8 +60,7 @@ static enum pod_code collective_gather(struct pod_ref_run *run,
                                      run->interrupt, err);
 }
 
-// ------------------------------------------------------------------- the
-// groups
+// ----------------------------------------------------------------- the groups
 
 static enum pod_code collective_make_groups(struct pod_ref_builder *builder,
                                             struct collective_groups *groups,
@@ -123,8 +122,7 @@ static struct pod_ref_step collective_step(pod_ref_step_fn *run, uint32_t in,
                                  .with.detail = any};
 }
 
-// -------------------------------------------------------------------
-// all-reduce
+// ----------------------------------------------------------------- all-reduce
 
 // One element at a time through the computation; `total` takes it in.
 static enum pod_code collective_combine(struct pod_ref_run *run,
@@ -223,8 +221,7 @@ enum pod_code pod_ref_lower_all_reduce(struct pod_ref_builder *builder,
     return code;
 }
 
-// -------------------------------------------------------------------
-// all-gather
+// ----------------------------------------------------------------- all-gather
 
 static enum pod_code collective_all_gather(struct pod_ref_run *run,
                                            const struct pod_ref_step *step,
@@ -318,8 +315,7 @@ enum pod_code pod_ref_lower_all_gather(struct pod_ref_builder *builder,
     return code;
 }
 
-// -----------------------------------------------------------
-// collective-permute
+// --------------------------------------------------------- collective-permute
 
 static enum pod_code collective_permute(struct pod_ref_run *run,
                                         const struct pod_ref_step *step,
@@ -408,7 +404,7 @@ enum pod_code pod_ref_lower_collective_permute(struct pod_ref_builder *builder,
     return code == POD_OK ? pod_ref_emit_result(builder, &step, err) : code;
 }
 
-// ------------------------------------------------------------------------- ids
+// ------------------------------------------------------------------------ ids
 
 static enum pod_code collective_replica_id(struct pod_ref_run *run,
                                            const struct pod_ref_step *step,

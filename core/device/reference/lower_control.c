@@ -7,7 +7,6 @@
 // writes its results over it where it has read the old value by then.
 #include <string.h>
 
-#include "core/base/mem.h"
 #include "core/device/reference/builder.h"
 
 struct control_call {
@@ -40,8 +39,7 @@ static void control_copy(struct pod_ref_run *run, uint32_t from, uint32_t to)
                (size_t)run->program->slots[to].bytes);
 }
 
-// ------------------------------------------------------- calls and
-// conditionals
+// ----------------------------------------------------- calls and conditionals
 
 static enum pod_code control_run_call(struct pod_ref_run *run,
                                       const struct control_branches *branches,
@@ -196,8 +194,7 @@ enum pod_code pod_ref_lower_conditional(struct pod_ref_builder *builder,
     return control_emit(builder, branches, &step, err);
 }
 
-// ------------------------------------------------------------------------
-// while
+// ---------------------------------------------------------------------- while
 
 static void control_enter_loop(struct pod_ref_run *run,
                                const struct control_loop *loop)
@@ -243,44 +240,27 @@ static enum pod_code control_while(struct pod_ref_run *run,
     }
 }
 
-// The state may take over the memory of an init that only it comes from.
-static void control_inherit(struct pod_ref_builder *builder,
-                            const struct pod_ref_value *init,
-                            const uint32_t *outs, unsigned char *times)
-{
-    for (uint32_t i = 0; i < init->count; i++) {
-        unsigned char *seen = &times[init->slots[i] - builder->first_slot];
-        *seen = *seen == 0 ? 1 : 2;
-    }
-    for (uint32_t i = 0; i < init->count; i++) {
-        if (outs[i] != init->slots[i] &&
-            times[init->slots[i] - builder->first_slot] == 1)
-            pod_ref_inherit(builder, outs[i], init->slots[i]);
-    }
-}
-
+// The state lies in slots of its own, except what never changes. It may take
+// over the memory of an init that nothing else comes from.
 static enum pod_code control_state(struct pod_ref_builder *builder,
                                    const struct pod_ref_comp *body,
                                    const struct pod_ref_value *init,
                                    uint32_t *outs, struct pod_err *err)
 {
-    enum pod_code code = POD_OK;
-    unsigned char *times;
-
-    for (uint32_t i = 0; code == POD_OK && i < init->count; i++) {
-        outs[i] = init->slots[i];
-        if (body->roots[i] != body->params[i])
-            code = pod_ref_slot_new(
-                builder, builder->slots[init->slots[i]].bytes, &outs[i], err);
+    pod_ref_mark_repeated(builder, init->slots, init->count);
+    for (uint32_t i = 0; i < init->count; i++) {
+        uint32_t from = init->slots[i];
+        enum pod_code code;
+        outs[i] = from;
+        if (body->roots[i] == body->params[i])
+            continue;
+        code = pod_ref_slot_new(builder, builder->slots[from].bytes, &outs[i],
+                                err);
+        if (code != POD_OK)
+            return code;
+        if (!pod_ref_is_repeated(builder, from))
+            pod_ref_inherit(builder, outs[i], from);
     }
-    if (code != POD_OK)
-        return code;
-    times =
-        pod_calloc(builder->slot_count - builder->first_slot, sizeof(*times));
-    if (times == NULL)
-        return pod_ref_no_memory(err);
-    control_inherit(builder, init, outs, times);
-    pod_free(times);
     return POD_OK;
 }
 

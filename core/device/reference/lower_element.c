@@ -122,7 +122,7 @@ enum pod_code pod_ref_lower_convert(struct pod_ref_builder *builder,
     return code == POD_OK ? pod_ref_result(builder, &slot, 1, err) : code;
 }
 
-// ------------------------------------------------------------ select and clamp
+// ----------------------------------------------------------- select and clamp
 
 struct element_choice {
     pod_ref_select_fn *select;
@@ -197,7 +197,7 @@ enum pod_code pod_ref_lower_clamp(struct pod_ref_builder *builder,
     return element_emit(builder, &step, 1, -1, err);
 }
 
-// ------------------------------------------------------------------------ iota
+// ----------------------------------------------------------------------- iota
 
 struct element_iota {
     pod_ref_unary_fn *convert; // from s64

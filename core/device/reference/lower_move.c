@@ -79,7 +79,7 @@ enum pod_code pod_ref_lower_slice(struct pod_ref_builder *builder,
     return move_result(builder, &plan, err);
 }
 
-// ----------------------------------------------------------------- concatenate
+// ---------------------------------------------------------------- concatenate
 
 struct move_parts {
     uint32_t count;
@@ -158,7 +158,7 @@ enum pod_code pod_ref_lower_concatenate(struct pod_ref_builder *builder,
     return pod_ref_emit_result(builder, &step, err);
 }
 
-// ------------------------------------------------------------------------- pad
+// ------------------------------------------------------------------------ pad
 
 struct move_pad {
     const struct pod_ref_move *move;
@@ -241,8 +241,7 @@ enum pod_code pod_ref_lower_pad(struct pod_ref_builder *builder,
     return pod_ref_emit_result(builder, &step, err);
 }
 
-// --------------------------------------------------------------- moving
-// windows
+// ------------------------------------------------------------- moving windows
 
 struct move_window_dim {
     uint32_t slot; // of the index

@@ -98,8 +98,7 @@ static void reduce_make_walk(const struct pod_shape *in,
         walk->line = inner->dims[--inner->rank].count;
 }
 
-// ------------------------------------------------------------ one plain
-// operation
+// -------------------------------------------------------- one plain operation
 
 enum { REDUCE_COLUMNS = 256 }; // accumulators at a time
 
@@ -199,7 +198,7 @@ static enum pod_code reduce_lower_simple(struct pod_ref_builder *builder,
     return pod_ref_emit_result(builder, &step, err);
 }
 
-// ------------------------------------------------------------- any computation
+// ------------------------------------------------------------ any computation
 
 struct reduce_operand {
     uint32_t in;

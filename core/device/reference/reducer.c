@@ -83,15 +83,36 @@ static inline double reducer_max(double x, double y)
 FLOATS(ENDS)
 INTS(ENDS)
 
+// Lines are reduced in so many interleaved parts, because each step of one
+// chain would wait for the one before.
+enum { REDUCER_PARTS = 4 };
+
 #define LOOPS(op, value, type, store, num)                                     \
     static void reducer_line_##op##_##type(void *acc, const void *in,          \
                                            int64_t count)                      \
     {                                                                          \
         const store *a = in;                                                   \
         num *o = acc;                                                          \
+        num part[REDUCER_PARTS] = {0};                                         \
+        const int64_t whole = count - count % REDUCER_PARTS;                   \
         num x = *o;                                                            \
-        for (int64_t i = 0; i < count; i++) {                                  \
+        for (int64_t i = whole; i < count; i++) {                              \
             const num y = reducer_widen_##type(a[i]);                          \
+            x = (num)(value);                                                  \
+        }                                                                      \
+        *o = x;                                                                \
+        for (int j = 0; j < REDUCER_PARTS && whole > 0; j++)                   \
+            part[j] = reducer_widen_##type(a[j]);                              \
+        for (int64_t i = REDUCER_PARTS; i < whole; i += REDUCER_PARTS) {       \
+            for (int j = 0; j < REDUCER_PARTS; j++) {                          \
+                const num y = reducer_widen_##type(a[i + j]);                  \
+                x = part[j];                                                   \
+                part[j] = (num)(value);                                        \
+            }                                                                  \
+        }                                                                      \
+        x = *o;                                                                \
+        for (int j = 0; j < REDUCER_PARTS && whole > 0; j++) {                 \
+            const num y = part[j];                                             \
             x = (num)(value);                                                  \
         }                                                                      \
         *o = x;                                                                \

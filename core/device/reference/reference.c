@@ -28,7 +28,7 @@ reference_of_const(const struct pod_device *device)
     return (const struct reference_device *)(const void *)device;
 }
 
-// -------------------------------------------------------------- simulated time
+// ------------------------------------------------------------- simulated time
 
 enum { REFERENCE_NAP_NS = 2000000 }; // how late an interrupt is seen
 
@@ -83,8 +83,7 @@ static int64_t reference_start(const struct reference_device *device)
     return reference_simulates(device) ? pod_clock_mono(&pod_clock_system) : 0;
 }
 
-// --------------------------------------------------------------------
-// operations
+// ----------------------------------------------------------------- operations
 
 static void reference_free(struct pod_device *device)
 {

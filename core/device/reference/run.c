@@ -22,17 +22,21 @@ enum pod_code pod_ref_run_comp(struct pod_ref_run *run, uint32_t comp,
     const struct pod_ref_comp *what = &run->program->comps[comp];
     const struct pod_ref_step *end = what->steps + what->step_count;
 
-    for (const struct pod_ref_step *step = what->steps; step < end; step++) {
+    const struct pod_ref_step *step = what->steps;
+
+    // Once more than there are steps: a loop may have none.
+    for (;; step++) {
         enum pod_code code;
         if (run_interrupted(run))
             return pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
                                "the execution was stopped");
+        if (step == end)
+            return POD_OK;
         code = step->run(run, step, err);
         if (code != POD_OK)
             return code;
         run->flops += step->flops;
     }
-    return POD_OK;
 }
 
 static void *run_home(const struct pod_ref_run *run, uint32_t slot)
@@ -50,8 +54,7 @@ void pod_ref_home_roots(struct pod_ref_run *run, uint32_t comp)
     }
 }
 
-// ------------------------------------------------------------ inputs and
-// outputs
+// --------------------------------------------------------- inputs and outputs
 
 struct run_leaves {
     struct pod_device_buffer **leaves;
@@ -59,14 +62,16 @@ struct run_leaves {
     size_t room;
 };
 
-// Appends the arrays of a buffer. Stops at the room there is: a tuple that
-// does not fit the program is found by the count.
-static void run_flatten(struct pod_device_buffer *buffer,
+// Appends the arrays of a buffer. Stops at the room there is and at the depth
+// of shapes: a tuple that does not fit the program is found by the count.
+static void run_flatten(struct pod_device_buffer *buffer, int depth,
                         struct run_leaves *out)
 {
     if (buffer->is_tuple) {
-        for (size_t i = 0; i < buffer->child_count; i++)
-            run_flatten(buffer->children[i], out);
+        for (size_t i = 0; i < buffer->child_count && out->count <= out->room &&
+                           depth < POD_SHAPE_MAX_DEPTH;
+             i++)
+            run_flatten(buffer->children[i], depth + 1, out);
         return;
     }
     if (out->count < out->room)
@@ -87,7 +92,7 @@ static enum pod_code run_gather_leaves(const struct pod_ref_run *run,
         return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
                            "no memory for an execution");
     for (size_t i = 0; i < buffer_count; i++)
-        run_flatten(buffers[i], leaves);
+        run_flatten(buffers[i], 0, leaves);
     // The caller has checked shapes; this keeps memory safe if it has not.
     if (leaves->count != count)
         return pod_err_set(err, POD_REASON_COUNT_MISMATCH,
@@ -143,8 +148,7 @@ static void run_store(const struct pod_ref_run *run,
     }
 }
 
-// ------------------------------------------------------------------ the whole
-// run
+// -------------------------------------------------------------- the whole run
 
 // The table of pointers with the arena behind it, in one block.
 static enum pod_code run_place(struct pod_ref_run *run, void **out_block,
