@@ -69,9 +69,10 @@ struct rpc_unary {
     void *arg;
 };
 
-// Begins a call; takes `owned_request` over (NULL breaks the call as no memory
-// would). If `out_call` is not NULL it gets a reference, for rpc_call_cancel
-// and rpc_call_unref. OUT_OF_MEMORY: `done` will not be called.
+// Begins a call; takes `owned_request` over (NULL: OUT_OF_MEMORY). If
+// `out_call` is not NULL it gets a reference, for rpc_call_cancel and
+// rpc_call_unref, set before `done` comes. OUT_OF_MEMORY: `done` will not be
+// called.
 enum pod_code rpc_unary_start(struct rpc_channel *channel,
                               const struct rpc_unary *unary,
                               struct pod_wire_out *owned_request,
@@ -82,8 +83,9 @@ void rpc_call_cancel(struct rpc_call *call);
 void rpc_call_unref(struct rpc_call *call); // NULL is allowed
 
 // Opens a stream without a deadline; what is sent before there is a connection
-// is queued. One reference for the caller. Fails fast: without a connection it
-// ends UNAVAILABLE. OUT_OF_MEMORY.
+// is queued. One reference for the caller; *out_stream is set before the first
+// callback. Fails fast: without a connection it ends UNAVAILABLE.
+// OUT_OF_MEMORY.
 enum pod_code rpc_stream_open(struct rpc_channel *channel, const char *method,
                               const struct rpc_stream_settings *settings,
                               const struct rpc_stream_events *events, void *arg,

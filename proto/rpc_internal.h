@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// For proto/rpc*.c only: what of gRPC's C core they share.
+//
+// A tag on the completion queue is a struct rpc_tag inside the object it is
+// for; its function runs on the loop's thread when gRPC is done with the
+// operations that were started with it.
+#ifndef POD_PROTO_RPC_INTERNAL_H
+#define POD_PROTO_RPC_INTERNAL_H
+
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpc/slice.h>
+#include <stdatomic.h>
+
+#include "core/base/lock.h"
+#include "proto/rpc.h"
+
+struct rpc_tag {
+    void (*run)(struct rpc_tag *tag, bool ok);
+};
+
+grpc_completion_queue *rpc_loop_queue(struct rpc_loop *loop);
+// One tick a loop; before anything uses it, or after all of it has ended.
+void rpc_loop_set_tick(struct rpc_loop *loop, int64_t period_ns,
+                       void (*tick)(void *arg), void *arg);
+
+// Starts operations of a call. They are ours to get right: a refusal is a bug
+// and ends the process.
+void rpc_start(grpc_call *call, const grpc_op *ops, size_t count,
+               struct rpc_tag *tag);
+
+// ----------------------------------------------------------------- byte
+// buffers
+
+// Sends: the outs of `list` in one buffer; they are freed. NULL: no memory.
+grpc_byte_buffer *rpc_bytes_join(struct pod_list *owned_list);
+
+// Received: contiguous bytes of a buffer.
+struct rpc_flat {
+    grpc_slice slice; // with a reference
+    const void *data;
+    size_t size;
+};
+// Destroys the buffer. false: no memory, or it cannot be read.
+bool rpc_bytes_flatten(grpc_byte_buffer *owned_buffer,
+                       struct rpc_flat *out_flat);
+void rpc_flat_fini(struct rpc_flat *flat);
+
+// A text copied from a slice; free it with pod_free. NULL: no memory.
+char *rpc_text_copy(grpc_slice slice);
+
+enum pod_code rpc_code(grpc_status_code status);
+
+// -------------------------------------------------------------------- streams
+
+struct rpc_stream {
+    struct pod_mutex lock; // guards down to `pending`
+    struct pod_list queue; // struct pod_wire_out
+    size_t queued_bytes;
+    bool writing;      // a send is under way, or nothing may be sent yet
+    bool closing;      // the last thing was queued
+    bool close_sent;   // half-close or status are under way or done
+    bool over;         // the status is known: nothing is sent any more
+    bool above;        // the high-water mark was passed
+    bool paused;       // the user does not want messages
+    bool read_waiting; // no read is under way, because of the pause
+    int pending;       // tags that will come
+    atomic_int refs;
+    // Constant after it was opened.
+    struct rpc_loop *loop;
+    grpc_call *call;
+    bool server;
+    struct rpc_stream_settings settings;
+    struct rpc_stream_events events;
+    void *arg;
+    char *peer;
+    void (*gone)(void *arg); // after `ended`; of the server that accepted it
+    void *gone_arg;
+    // gRPC's, while the tags are out.
+    struct rpc_tag start_tag;
+    struct rpc_tag read_tag;
+    struct rpc_tag write_tag;
+    struct rpc_tag close_tag;
+    struct rpc_tag status_tag;
+    grpc_byte_buffer *reading;
+    grpc_byte_buffer *sending;
+    grpc_metadata_array initial;
+    grpc_metadata_array trailing;
+    grpc_status_code status;
+    grpc_slice details;
+    int cancelled;
+    // The loop's thread.
+    enum pod_code finish_code; // server: what finish said
+    char *finish_text;
+};
+
+// A stream around a call, with one reference for the user and one of its own
+// until it has ended. NULL: no memory, the call stays the caller's.
+struct rpc_stream *rpc_stream_new(struct rpc_loop *loop, grpc_call *call,
+                                  bool server,
+                                  const struct rpc_stream_settings *settings);
+// Begins to move messages; events and arg are set.
+void rpc_stream_begin(struct rpc_stream *stream);
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grpc/support/alloc.h>
+#include <grpc/support/log.h>
+#include <grpc/support/time.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/mem.h"
+#include "proto/rpc_internal.h"
+
+struct rpc_loop {
+    grpc_completion_queue *queue;
+    pthread_t thread;
+    atomic_bool ticks; // period, tick and arg are set
+    int64_t period_ns;
+    void (*tick)(void *arg);
+    void *tick_arg;
+};
+
+// ------------------------------------------------------------------- the loop
+
+static int64_t loop_now(void)
+{
+    return pod_clock_mono(&pod_clock_system);
+}
+
+// How long the queue may be waited for, so that a tick that is set meanwhile
+// is not missed for long.
+enum { LOOP_IDLE_MS = 1000 };
+
+static int64_t loop_wait_ns(const struct rpc_loop *loop, int64_t next_tick_ns)
+{
+    int64_t idle = LOOP_IDLE_MS * (POD_NS_PER_S / 1000);
+    if (!atomic_load(&loop->ticks))
+        return idle;
+    int64_t left = next_tick_ns - loop_now();
+    return left < 0 ? 0 : left < idle ? left : idle;
+}
+
+static void *loop_main(void *arg)
+{
+    struct rpc_loop *loop = arg;
+    int64_t next_tick_ns = 0;
+    for (;;) {
+        gpr_timespec deadline =
+            gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                         gpr_time_from_nanos(loop_wait_ns(loop, next_tick_ns),
+                                             GPR_TIMESPAN));
+        grpc_event event =
+            grpc_completion_queue_next(loop->queue, deadline, NULL);
+        if (event.type == GRPC_QUEUE_SHUTDOWN)
+            return NULL;
+        if (event.type == GRPC_OP_COMPLETE) {
+            struct rpc_tag *tag = event.tag;
+            tag->run(tag, event.success != 0);
+        }
+        if (atomic_load(&loop->ticks) && loop_now() >= next_tick_ns) {
+            loop->tick(loop->tick_arg);
+            next_tick_ns = pod_time_add(loop_now(), loop->period_ns);
+        }
+    }
+}
+
+// gRPC's own words; its errors are ours only as far as a call fails.
+static void loop_log(gpr_log_func_args *args)
+{
+    enum pod_log_level level =
+        args->severity == GPR_LOG_SEVERITY_ERROR ? POD_LOG_WARN : POD_LOG_DEBUG;
+    pod_log(level, "grpc", "%s", args->message);
+}
+
+static void loop_setup(void)
+{
+    gpr_set_log_function(loop_log);
+}
+
+enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct rpc_loop *loop = pod_calloc(1, sizeof(*loop));
+    if (loop == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    (void)pthread_once(&once, loop_setup);
+    grpc_init();
+    loop->queue = grpc_completion_queue_create_for_next(NULL);
+    if (pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
+        grpc_completion_queue_shutdown(loop->queue);
+        grpc_completion_queue_destroy(loop->queue);
+        grpc_shutdown();
+        pod_free(loop);
+        return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
+                           "no thread for gRPC");
+    }
+    *out_loop = loop;
+    return POD_OK;
+}
+
+void rpc_loop_free(struct rpc_loop *loop)
+{
+    if (loop == NULL)
+        return;
+    grpc_completion_queue_shutdown(loop->queue);
+    (void)pthread_join(loop->thread, NULL);
+    grpc_completion_queue_destroy(loop->queue);
+    grpc_shutdown();
+    pod_free(loop);
+}
+
+grpc_completion_queue *rpc_loop_queue(struct rpc_loop *loop)
+{
+    return loop->queue;
+}
+
+void rpc_loop_set_tick(struct rpc_loop *loop, int64_t period_ns,
+                       void (*tick)(void *arg), void *arg)
+{
+    loop->period_ns = period_ns;
+    loop->tick = tick;
+    loop->tick_arg = arg;
+    atomic_store(&loop->ticks, tick != NULL);
+}
+
+void rpc_start(grpc_call *call, const grpc_op *ops, size_t count,
+               struct rpc_tag *tag)
+{
+    grpc_call_error fault = grpc_call_start_batch(call, ops, count, tag, NULL);
+    if (fault == GRPC_CALL_OK)
+        return;
+    pod_log(POD_LOG_ERROR, "grpc", "a batch was refused: %s",
+            grpc_call_error_to_string(fault));
+    abort();
+}
+
+enum pod_code rpc_code(grpc_status_code status)
+{
+    return (unsigned)status <= POD_UNAUTHENTICATED ? (enum pod_code)status
+                                                   : POD_UNKNOWN;
+}
+
+// --------------------------------------------------------------- byte buffers
+
+static void bytes_unref_blob(void *blob)
+{
+    pod_blob_unref(blob);
+}
+
+struct bytes_plan {
+    size_t head_bytes;
+    size_t slices;
+};
+
+static struct bytes_plan bytes_plan(struct pod_list *list)
+{
+    struct bytes_plan plan = {.slices = 1};
+    for (struct pod_list *item = list->next; item != list; item = item->next) {
+        struct pod_wire_out *out =
+            POD_CONTAINER(item, struct pod_wire_out, link);
+        plan.head_bytes += out->size;
+        if (out->tail != NULL)
+            plan.slices += 2;
+    }
+    return plan;
+}
+
+// The heads lie in one slice, of which the pieces between the tails are cut.
+static size_t bytes_cut(struct pod_list *list, grpc_slice heads,
+                        grpc_slice *slices)
+{
+    size_t count = 0;
+    size_t from = 0;
+    size_t at = 0;
+    for (struct pod_list *item = list->next; item != list; item = item->next) {
+        struct pod_wire_out *out =
+            POD_CONTAINER(item, struct pod_wire_out, link);
+        memcpy(GRPC_SLICE_START_PTR(heads) + at, out->head, out->size);
+        at += out->size;
+        if (out->tail == NULL)
+            continue;
+        slices[count++] = grpc_slice_sub(heads, from, at);
+        from = at;
+        slices[count++] = grpc_slice_new_with_user_data(
+            out->tail->data + out->tail_offset, out->tail_size,
+            bytes_unref_blob, pod_blob_ref(out->tail));
+    }
+    slices[count++] = grpc_slice_sub(heads, from, at);
+    return count;
+}
+
+grpc_byte_buffer *rpc_bytes_join(struct pod_list *owned_list)
+{
+    struct bytes_plan plan = bytes_plan(owned_list);
+    grpc_slice *slices = pod_calloc(plan.slices, sizeof(slices[0]));
+    grpc_byte_buffer *buffer = NULL;
+    if (slices != NULL) {
+        grpc_slice heads = grpc_slice_malloc(plan.head_bytes);
+        size_t count = bytes_cut(owned_list, heads, slices);
+        buffer = grpc_raw_byte_buffer_create(slices, count);
+        for (size_t i = 0; i < count; i++)
+            grpc_slice_unref(slices[i]);
+        grpc_slice_unref(heads);
+    }
+    pod_free(slices);
+    struct pod_list *item;
+    while ((item = pod_list_pop_front(owned_list)) != NULL)
+        pod_wire_out_free(POD_CONTAINER(item, struct pod_wire_out, link));
+    return buffer;
+}
+
+// One slice is used as it is, several are copied together.
+static bool bytes_read(grpc_byte_buffer *buffer, grpc_slice *out_slice)
+{
+    grpc_byte_buffer_reader reader;
+    size_t size = grpc_byte_buffer_length(buffer);
+    if (!grpc_byte_buffer_reader_init(&reader, buffer))
+        return false;
+    if (grpc_byte_buffer_reader_next(&reader, out_slice) == 0)
+        *out_slice = grpc_empty_slice();
+    grpc_byte_buffer_reader_destroy(&reader);
+    if (GRPC_SLICE_LENGTH(*out_slice) == size)
+        return true;
+    grpc_slice_unref(*out_slice);
+    if (!grpc_byte_buffer_reader_init(&reader, buffer))
+        return false;
+    *out_slice = grpc_byte_buffer_reader_readall(&reader);
+    grpc_byte_buffer_reader_destroy(&reader);
+    return true;
+}
+
+bool rpc_bytes_flatten(grpc_byte_buffer *owned_buffer,
+                       struct rpc_flat *out_flat)
+{
+    bool ok = bytes_read(owned_buffer, &out_flat->slice);
+    grpc_byte_buffer_destroy(owned_buffer);
+    if (!ok)
+        return false;
+    // Small slices hold their bytes themselves: point into this copy.
+    out_flat->data = GRPC_SLICE_START_PTR(out_flat->slice);
+    out_flat->size = GRPC_SLICE_LENGTH(out_flat->slice);
+    return true;
+}
+
+void rpc_flat_fini(struct rpc_flat *flat)
+{
+    grpc_slice_unref(flat->slice);
+}
+
+char *rpc_text_copy(grpc_slice slice)
+{
+    return pod_strndup((const char *)GRPC_SLICE_START_PTR(slice),
+                       GRPC_SLICE_LENGTH(slice));
+}
