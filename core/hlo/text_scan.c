@@ -513,7 +513,7 @@ static enum pod_code text_pop(struct text *t, struct text_stack *stack,
 enum pod_code pod_text_pop_ints(struct text *t, size_t base, size_t *out_count,
                                 int64_t **out)
 {
-    void *copy;
+    void *copy = NULL;
     enum pod_code code =
         text_pop(t, &t->ints, base, sizeof(int64_t), out_count, &copy);
     if (code == POD_OK)
@@ -524,7 +524,7 @@ enum pod_code pod_text_pop_ints(struct text *t, size_t base, size_t *out_count,
 enum pod_code pod_text_pop_pointers(struct text *t, size_t base,
                                     size_t *out_count, void *out)
 {
-    void *copy;
+    void *copy = NULL;
     enum pod_code code =
         text_pop(t, &t->pointers, base, sizeof(void *), out_count, &copy);
     if (code == POD_OK)
