@@ -91,19 +91,24 @@ struct pod *rest_engine(const struct rest *rest)
 struct rest_bytes {
     char *data;
     size_t size;
+    size_t capacity;
 };
 
 static size_t rest_collect(char *piece, size_t unit, size_t count, void *arg)
 {
     struct rest_bytes *bytes = arg;
     size_t size = unit * count;
-    char *data = realloc(bytes->data, bytes->size + size + 1);
-    if (data == NULL)
-        return 0;
-    memcpy(data + bytes->size, piece, size);
-    bytes->data = data;
+    if (bytes->size + size + 1 > bytes->capacity) {
+        size_t capacity = 2 * (bytes->size + size) + 4096;
+        char *data = realloc(bytes->data, capacity);
+        if (data == NULL)
+            return 0;
+        bytes->data = data;
+        bytes->capacity = capacity;
+    }
+    memcpy(bytes->data + bytes->size, piece, size);
     bytes->size += size;
-    data[bytes->size] = '\0';
+    bytes->data[bytes->size] = '\0';
     return size;
 }
 
@@ -137,8 +142,8 @@ struct rest_answer rest_ask(struct rest *rest, const char *method,
                             const void *body, size_t size)
 {
     struct rest_answer answer = {.status = 0};
-    struct rest_bytes head = {NULL, 0};
-    struct rest_bytes content = {NULL, 0};
+    struct rest_bytes head = {.size = 0};
+    struct rest_bytes content = {.size = 0};
     char url[2048];
     CURL *curl = curl_easy_init();
     assert_non_null(curl);

@@ -554,17 +554,34 @@ static void a_token_belongs_to_its_filters(void **state)
     json_decref(page);
 }
 
+// Counts what has one host, and that one. (The filter host=1 also finds what
+// ran on several.)
+static int count_of_host(struct rest *rest, int host)
+{
+    int count = 0;
+    json_t *page = rest_json(
+        rest_get(rest, "/v1/events?page_size=1000&fields=target"), 200);
+    const json_t *events = json_object_get(page, "events");
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *target =
+            json_object_get(json_array_get(events, i), "target");
+        const json_t *found = json_object_get(target, "host");
+        count += json_is_integer(found) && json_integer_value(found) == host;
+    }
+    json_decref(page);
+    return count;
+}
+
 static void summary_equals_a_recount(void **state)
 {
     struct rest *rest = *state;
     json_t *summary = rest_json(rest_get(rest, "/v1/events:summary"), 200);
     const json_t *by_kind = json_object_get(summary, "by_kind");
-    size_t allocations = count_listed(rest, "kind=ALLOCATE");
-    assert_int_equal(atoi(rest_text(by_kind, "ALLOCATE")), allocations);
+    assert_int_equal(atoi(rest_text(by_kind, "ALLOCATE")),
+                     count_listed(rest, "kind=ALLOCATE"));
     const json_t *by_host = json_object_get(summary, "by_host");
     assert_int_equal(json_object_size(by_host), 2);
-    assert_int_equal(atoi(rest_text(by_host, "1")),
-                     count_listed(rest, "host=1"));
+    assert_int_equal(atoi(rest_text(by_host, "1")), count_of_host(rest, 1));
     json_decref(summary);
 }
 
