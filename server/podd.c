@@ -261,31 +261,55 @@ static void podd_welcome(const struct podd *podd)
 }
 
 // ------------------------------------------------------------------ signals
+// Not sigwait: OpenBLAS starts threads before main, with no signal blocked, and
+// the kernel may give a signal to one of them. A handler that writes to a pipe
+// works in whatever thread it runs.
 
-static void podd_signal_set(sigset_t *set)
+static int signal_pipe[2] = {-1, -1};
+
+static void podd_on_signal(int number)
 {
-    sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
+    (void)number;
+    int saved = errno;
+    if (write(signal_pipe[1], "", 1) < 0)
+        errno = saved; // full: as many signals as that are waiting already
+    errno = saved;
+}
+
+static enum pod_code podd_catch_signals(struct pod_err *err)
+{
+    if (pipe2(signal_pipe, O_CLOEXEC) != 0)
+        return pod_err_set(err, POD_REASON_INTERNAL, "no pipe: %s",
+                           strerror(errno));
+    struct sigaction action = {.sa_handler = podd_on_signal,
+                               .sa_flags = SA_RESTART};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return POD_OK;
+}
+
+static void podd_wait_signal(void)
+{
+    char byte;
+    while (read(signal_pipe[0], &byte, 1) < 0 && errno == EINTR)
+        ;
 }
 
 // A second signal ends the process at once, whatever the drain waits for.
 static void *podd_second_signal(void *arg)
 {
-    sigset_t *set = arg;
-    int number = 0;
-    if (sigwait(set, &number) == 0) {
-        pod_log(POD_LOG_WARN, "podd", "second signal: exit without draining");
-        _exit(PODD_EXIT_FAILURE);
-    }
-    return NULL;
+    (void)arg;
+    podd_wait_signal();
+    pod_log(POD_LOG_WARN, "podd", "second signal: exit without draining");
+    _exit(0);
 }
 
-static void podd_drain(struct podd *podd, sigset_t *signals)
+static void podd_drain(struct podd *podd)
 {
     pthread_t second;
     bool watching =
-        pthread_create(&second, NULL, podd_second_signal, signals) == 0;
+        pthread_create(&second, NULL, podd_second_signal, NULL) == 0;
     pod_log(POD_LOG_INFO, "podd", "draining");
     pod_drain(podd->pod);
     api_server_drain(podd->server);
@@ -300,11 +324,9 @@ static void podd_drain(struct podd *podd, sigset_t *signals)
 
 static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
 {
-    sigset_t signals;
-    podd_signal_set(&signals);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL); // inherited by every thread
-    signal(SIGPIPE, SIG_IGN);
-    enum pod_code code = podd_make_pod(podd, err);
+    enum pod_code code = podd_catch_signals(err);
+    if (code == POD_OK)
+        code = podd_make_pod(podd, err);
     if (code == POD_OK)
         code = podd_make_server(podd, err);
     if (code == POD_OK)
@@ -321,9 +343,8 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
         podd_welcome(podd);
     printf("listening on %s\n", api_server_address(podd->server));
     fflush(stdout);
-    int number = 0;
-    sigwait(&signals, &number);
-    podd_drain(podd, &signals);
+    podd_wait_signal();
+    podd_drain(podd);
     return POD_OK;
 }
 
