@@ -6,13 +6,14 @@ void pod_end_all_locked(struct pod *pod, const struct pod_op *but,
                         enum pod_reason reason, const char *text,
                         struct pod_after *after)
 {
-    struct pod_list *at = pod->open.next;
+    struct pod_list *at = pod->open.prev;
     struct pod_list all;
 
     // Each in a list of its own that ends cannot disturb: an operation leaves
-    // pod->open when it settles, others with it.
+    // pod->open when it settles, others with it. Newest first, so that each
+    // ends for this reason and none is skipped because of another.
     pod_list_init(&all);
-    for (; at != &pod->open; at = at->next) {
+    for (; at != &pod->open; at = at->prev) {
         struct pod_op *op = POD_CONTAINER(at, struct pod_op, link);
         if (op != but && !pod_op_ended(op))
             pod_list_push_back(&all, &op->doomed);
