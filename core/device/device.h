@@ -139,7 +139,7 @@ struct pod_device_ops {
     void (*program_free)(struct pod_device *device,
                          struct pod_device_program *program);
 
-    // Runs to its end. Shapes have been checked by pod_device_check_launch.
+    // Runs to its end. Shapes have been checked by pod_check_launch.
     // CANCELLED when it stopped because of the interrupt; the outputs are then
     // undefined.
     enum pod_code (*execute)(struct pod_device *device,

@@ -18,7 +18,7 @@
 #include "core/base/list.h"
 #include "core/base/lock.h"
 #include "core/base/map.h"
-#include "core/device/launch.h"
+#include "core/hlo/launch.h"
 #include "core/driver/inproc.h"
 #include "core/driver/queue.h"
 

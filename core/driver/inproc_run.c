@@ -317,9 +317,9 @@ static enum pod_code execute_launch(struct inproc *driver,
         buffers[i] = part->holds[i].handle->buffer;
     }
     enum pod_code code =
-        pod_device_check_launch(driver->device->ops->program_shape(program),
-                                values + part->output_count, part->input_count,
-                                values, part->output_count, err);
+        pod_check_launch(driver->device->ops->program_shape(program),
+                         values + part->output_count, part->input_count, values,
+                         part->output_count, err);
     if (code != POD_OK)
         return code;
     if (pod_inproc_run_interrupted(part))

@@ -5,7 +5,7 @@
 #include "core/pod/engine.h"
 
 #include "core/base/mem.h"
-#include "core/device/launch.h"
+#include "core/hlo/launch.h"
 
 // ---------------------------------------------------------------------- checks
 
@@ -93,7 +93,7 @@ enum pod_code pod_execute_check_locked(const struct pod_replica *replica,
         execute_value(replica->input_buffers[i], &values[i], &rest);
     for (size_t i = 0; i < outputs; i++)
         execute_value(out[i], &values[inputs + i], &rest);
-    enum pod_code code = pod_device_check_launch(
+    enum pod_code code = pod_check_launch(
         &program->shape, values, inputs, values + inputs, outputs, err);
     pod_free(values);
     return code;

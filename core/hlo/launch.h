@@ -3,8 +3,8 @@
 //
 // It works on shapes alone, so that whoever schedules an execution can refuse
 // it before any device is asked, with the same words.
-#ifndef POD_DEVICE_LAUNCH_H
-#define POD_DEVICE_LAUNCH_H
+#ifndef POD_HLO_LAUNCH_H
+#define POD_HLO_LAUNCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,11 +30,11 @@ struct pod_launch_value {
 // Element types and dimensions must agree, layouts need not. COUNT_MISMATCH or
 // SHAPE_MISMATCH, at "/inputs", "/outputs", "/inputs/2" or "/outputs/0". Keeps
 // nothing. The depth of recursion is that of the program's shapes.
-enum pod_code pod_device_check_launch(const struct pod_program_shape *shape,
-                                      const struct pod_launch_value *inputs,
-                                      size_t input_count,
-                                      const struct pod_launch_value *outputs,
-                                      size_t output_count, struct pod_err *err)
+enum pod_code pod_check_launch(const struct pod_program_shape *shape,
+                               const struct pod_launch_value *inputs,
+                               size_t input_count,
+                               const struct pod_launch_value *outputs,
+                               size_t output_count, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device/launch.h"
+#include "core/hlo/launch.h"
 
 enum { LAUNCH_TEXT = 96 };
 
@@ -131,11 +131,11 @@ launch_check_outputs(const struct pod_shape *result,
     return code;
 }
 
-enum pod_code pod_device_check_launch(const struct pod_program_shape *shape,
-                                      const struct pod_launch_value *inputs,
-                                      size_t input_count,
-                                      const struct pod_launch_value *outputs,
-                                      size_t output_count, struct pod_err *err)
+enum pod_code pod_check_launch(const struct pod_program_shape *shape,
+                               const struct pod_launch_value *inputs,
+                               size_t input_count,
+                               const struct pod_launch_value *outputs,
+                               size_t output_count, struct pod_err *err)
 {
     enum pod_code code = launch_check_inputs(shape, inputs, input_count, err);
 
