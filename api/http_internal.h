@@ -212,6 +212,9 @@ struct api_request {
     _Alignas(max_align_t) unsigned char arena[1024];
 };
 
+// Frees the memory that was kept for requests to come.
+void api_request_free_spare(struct api_server *server);
+
 // The access handler and the completion callback of libmicrohttpd.
 enum MHD_Result api_request_step(void *arg, struct MHD_Connection *connection,
                                  const char *url, const char *method,
@@ -323,9 +326,12 @@ struct api_server {
     struct pod_list phases[API_PHASE_COUNT];
     struct pod_list lingering;
     unsigned linger_count;
-    struct pod_map addresses;  // key -> struct api_address
-    struct pod_list wakes;     // requests to resume at this turn's end
-    uint64_t id_state;         // of the generator of request ids
+    struct pod_map addresses; // key -> struct api_address
+    struct pod_list wakes;    // requests to resume at this turn's end
+    struct pod_list spare;    // memory of ended requests, by wake_link
+    unsigned spare_count;
+    char scratch[16 * 1024]; // where answers are written before they are copied
+    uint64_t id_state;       // of the generator of request ids
     struct api_request **heap; // parked, by deadline
     size_t heap_count;
     size_t heap_capacity;

@@ -10,6 +10,8 @@
 #include "core/base/log.h"
 #include "core/base/mem.h"
 
+#define REPLY_JSON_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY)
+
 void api_header(struct api_request *req, const char *name, const char *format,
                 ...)
 {
@@ -110,14 +112,13 @@ static int reply_dump(const char *bytes, size_t length, void *arg)
     return text->failed ? -1 : 0;
 }
 
-void api_reply_json(struct api_request *req, int status, json_t *owned_json)
+// What does not fit the scratch memory is dumped into text that grows.
+static struct MHD_Response *reply_dump_large(const json_t *json)
 {
     struct pod_str text = {.data = NULL};
     struct MHD_Response *response = NULL;
 
-    if (owned_json != NULL &&
-        json_dump_callback(owned_json, reply_dump, &text,
-                           JSON_COMPACT | JSON_ENCODE_ANY) == 0) {
+    if (json_dump_callback(json, reply_dump, &text, REPLY_JSON_FLAGS) == 0) {
         pod_str_puts(&text, "\n");
         size_t length = text.length;
         char *bytes = pod_str_take(&text);
@@ -126,11 +127,28 @@ void api_reply_json(struct api_request *req, int status, json_t *owned_json)
                 length, bytes, pod_free);
         if (response == NULL)
             pod_free(bytes);
+    }
+    pod_str_fini(&text);
+    return response;
+}
+
+void api_reply_json(struct api_request *req, int status, json_t *owned_json)
+{
+    char *scratch = req->server->scratch;
+    size_t room = sizeof(req->server->scratch) - 1;
+    struct MHD_Response *response = NULL;
+    size_t length = json_dumpb(owned_json, scratch, room, REPLY_JSON_FLAGS);
+
+    if (length > room) {
+        response = reply_dump_large(owned_json);
+    } else if (length > 0) {
+        scratch[length] = '\n';
+        response = MHD_create_response_from_buffer(length + 1, scratch,
+                                                   MHD_RESPMEM_MUST_COPY);
     } else {
         pod_log(POD_LOG_ERROR, "http", "no JSON for the answer to %s %s",
                 req->method_text, req->target);
     }
-    pod_str_fini(&text);
     json_decref(owned_json);
     reply_set(req, status, "application/json", response);
 }

@@ -23,7 +23,8 @@
 enum {
     REQUEST_DROP_BYTES = 64 * 1024,  // a refused body this small is read
     REQUEST_DISCARD_BYTES = 1 << 20, // after an early answer, before the cut
-    REQUEST_IDLE_WAKES = 8,          // parks in a row that were woken at once
+    REQUEST_SPARE = 64,
+    REQUEST_IDLE_WAKES = 8, // parks in a row that were woken at once
 };
 
 // -------------------------------------------------------------------- memory
@@ -171,11 +172,55 @@ static void request_identify(struct api_request *req)
     (void)snprintf(req->id, sizeof(req->id), "%016" PRIx64, z ^ z >> 31);
 }
 
+// A request is too large for malloc's quick bins, so some are kept. The arena
+// is cleared as it is handed out.
+static struct api_request *request_take(struct api_server *server)
+{
+    struct pod_list *item = pod_list_pop_front(&server->spare);
+    struct api_request *req;
+
+    if (item != NULL) {
+        req = POD_CONTAINER(item, struct api_request, wake_link);
+        server->spare_count--;
+    } else {
+        req = pod_malloc(sizeof(*req));
+    }
+    return req != NULL ? memset(req, 0, offsetof(struct api_request, arena))
+                       : NULL;
+}
+
+static void request_put(struct api_request *req)
+{
+    struct api_server *server = req->server;
+    struct api_arena_chunk *chunk;
+
+    while ((chunk = req->chunks) != NULL) {
+        req->chunks = chunk->next;
+        pod_free(chunk);
+    }
+    if (server->spare_count == REQUEST_SPARE) {
+        pod_free(req);
+        return;
+    }
+    server->spare_count++;
+    pod_list_push_back(&server->spare, &req->wake_link);
+}
+
+void api_request_free_spare(struct api_server *server)
+{
+    struct pod_list *item;
+
+    while ((item = pod_list_pop_front(&server->spare)) != NULL) {
+        server->spare_count--;
+        pod_free(POD_CONTAINER(item, struct api_request, wake_link));
+    }
+}
+
 static struct api_request *request_new(struct api_conn *conn,
                                        struct MHD_Connection *connection,
                                        const char *method)
 {
-    struct api_request *req = pod_calloc(1, sizeof(*req));
+    struct api_request *req = request_take(conn->server);
 
     if (req == NULL)
         return NULL;
@@ -191,7 +236,7 @@ static struct api_request *request_new(struct api_conn *conn,
     req->target = api_strdup(req, conn->target != NULL ? conn->target : "");
     req->path = "";
     if (req->target == NULL) {
-        pod_free(req);
+        request_put(req);
         return NULL;
     }
     request_identify(req);
@@ -203,7 +248,6 @@ static struct api_request *request_new(struct api_conn *conn,
 void api_request_free(struct api_request *req)
 {
     struct api_server *server = req->server;
-    struct api_arena_chunk *chunk;
 
     for (struct api_cleanup *c = req->cleanups; c != NULL; c = c->next)
         c->run(c->arg);
@@ -217,11 +261,7 @@ void api_request_free(struct api_request *req)
         MHD_destroy_response(req->response);
     req->conn->req = NULL;
     server->in_flight--;
-    while ((chunk = req->chunks) != NULL) {
-        req->chunks = chunk->next;
-        pod_free(chunk);
-    }
-    pod_free(req);
+    request_put(req);
 }
 
 void api_request_completed(void *arg, struct MHD_Connection *connection,

@@ -212,6 +212,7 @@ static struct api_server *server_new_empty(void)
     pod_list_init(&server->conns);
     pod_list_init(&server->wakes);
     pod_list_init(&server->lingering);
+    pod_list_init(&server->spare);
     pod_list_init(&server->shared.woken);
     for (int i = 0; i < API_PHASE_COUNT; i++)
         pod_list_init(&server->phases[i]);
@@ -261,6 +262,7 @@ void api_server_free(struct api_server *server)
         (void)close(server->event_fd);
     server_free_list(server->hosts, server->host_count);
     server_free_list(server->origins, server->origin_count);
+    api_request_free_spare(server);
     pod_map_fini(&server->addresses);
     pod_free(server->heap);
     pod_mutex_fini(&server->shared.lock);

@@ -73,11 +73,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (text == NULL)
         abort();
-    if (fuzz_server.shared.lock.name == NULL)
+    if (fuzz_server.shared.lock.name == NULL) {
         pod_mutex_init(&fuzz_server.shared.lock, POD_RANK_PARKED, "parked");
+        pod_list_init(&fuzz_server.spare);
+    }
     fuzz_target(text);
     fuzz_headers(text);
     pod_free(text);
+    api_request_free_spare(&fuzz_server);
     if (pod_mem_live() != live)
         abort();
     return 0;
