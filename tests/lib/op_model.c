@@ -263,8 +263,9 @@ static void read_buffer(struct model *model, struct model_buffer *buffer)
     }
     carry(model, op, buffer->maker);
     // Some read what is there whatever became of the last writer.
-    request->run_on_failure = !op->bad && model_pick(model, 4) == 0;
-    if (!request->run_on_failure) {
+    op->runs_anyway = !op->bad && model_pick(model, 4) == 0;
+    request->run_on_failure = op->runs_anyway;
+    if (!op->runs_anyway) {
         carry(model, op, buffer->writer);
         add_after(model, request, op);
     }

@@ -28,6 +28,7 @@ struct model_op {
     enum pod_kind kind;
     bool bad;              // ends in anything but SUCCEEDED
     bool skipped;          // because of others
+    bool runs_anyway;      // in spite of failure
     bool roots[MODEL_OPS]; // that may be named as the cause: the first one wins
     unsigned char data[4]; // READ
     size_t data_size;

@@ -289,11 +289,12 @@ static void *look(void *arg)
     return NULL;
 }
 
-static void onlooker_start(struct onlooker *onlooker, struct pod *pod)
+static void onlooker_start(struct onlooker *onlooker, struct pod *pod,
+                           void *(*what)(void *arg))
 {
     memset(onlooker, 0, sizeof(*onlooker));
     onlooker->pod = pod;
-    assert_int_equal(pthread_create(&onlooker->thread, NULL, look, onlooker),
+    assert_int_equal(pthread_create(&onlooker->thread, NULL, what, onlooker),
                      0);
 }
 
@@ -304,20 +305,25 @@ static void onlooker_stop(struct onlooker *onlooker)
     assert_int_equal(onlooker->faults, 0);
 }
 
+static void begin(struct model *model, uint64_t seed)
+{
+    memset(model, 0, sizeof(*model));
+    model->seed = seed;
+    uint32_t hosts = 1 + (uint32_t)model_pick(model, HOSTS_MAX);
+    // Some pieces are smaller than a buffer.
+    model->pod = start_pod(hosts, model_pick(model, 2) == 0 ? 3 : 0);
+    model->cores = hosts * CORES_OF_HOST;
+}
+
 static void run_program(uint64_t seed)
 {
     static struct model model;
     struct onlooker onlooker;
     bool watched = seed % 8 == 0;
 
-    memset(&model, 0, sizeof(model));
-    model.seed = seed;
-    uint32_t hosts = 1 + (uint32_t)model_pick(&model, HOSTS_MAX);
-    // Some pieces are smaller than a buffer.
-    model.pod = start_pod(hosts, model_pick(&model, 2) == 0 ? 3 : 0);
-    model.cores = hosts * CORES_OF_HOST;
+    begin(&model, seed);
     if (watched)
-        onlooker_start(&onlooker, model.pod);
+        onlooker_start(&onlooker, model.pod, look);
     model_run(&model, STEPS);
     pod_await_idle(model.pod, 60 * POD_NS_PER_S);
     if (watched)
@@ -326,29 +332,112 @@ static void run_program(uint64_t seed)
     stop_pod(model.pod);
 }
 
-static void test_random_programs(void **state)
+// ----------------------------------------------------------------- cancels
+
+// Somebody who cancels whatever comes.
+static void *cancel(void *arg)
 {
-    (void)state;
+    struct onlooker *onlooker = arg;
+    uint64_t last = 0;
+
+    while (!onlooker->stop) {
+        uint64_t now = pod_last_number(onlooker->pod);
+        // Spared are the compiles and loads at the start, and most others.
+        for (uint64_t number = last + 1; number <= now; number++) {
+            bool again;
+            if (number > 20 && number % 7 == 0)
+                (void)!pod_cancel(onlooker->pod, number,
+                                  number % 2 == 0 ? POD_CASCADE_DEPENDENTS
+                                                  : POD_CASCADE_NONE,
+                                  "random", &again, NULL);
+        }
+        last = now;
+    }
+    return NULL;
+}
+
+// What ends badly says why, and nothing fails but what the program made fail
+// (or reads in spite of it what was never made): no operation met another on
+// the same buffer.
+static void check_cancelled(const struct model *model,
+                            const struct model_op *op)
+{
+    struct pod_event_view view;
+
+    assert_int_equal(pod_get_event(model->pod, op->number, &view, NULL),
+                     POD_OK);
+    assert_true(pod_sched_terminal(view.state));
+    assert_int_not_equal(view.cancel, POD_CANCEL_PENDING);
+    assert_int_equal(view.has_error, view.state != POD_SCHED_SUCCEEDED);
+    if (view.state == POD_SCHED_FAILED && !op->runs_anyway &&
+        strcmp(view.error.reason, "PROGRAM_FAULT") != 0 &&
+        strcmp(view.error.reason, "INVALID_PROGRAM") != 0)
+        fail_msg("operation %llu (%s) failed: %s",
+                 (unsigned long long)op->number, pod_kind_name(op->kind),
+                 view.error.detail);
+    if (view.has_error)
+        assert_true(view.root <= view.number);
+    if (view.state == POD_SCHED_SKIPPED) {
+        assert_int_not_equal(view.root, view.number);
+        assert_true(view.cause_count > 0);
+    }
+    pod_event_view_fini(&view);
+    if (op->kind == POD_KIND_READ)
+        (void)!pod_drop_data(model->pod, op->number, NULL);
+}
+
+static void run_cancelled(uint64_t seed)
+{
+    static struct model model;
+    struct onlooker canceller;
+
+    begin(&model, seed);
+    onlooker_start(&canceller, model.pod, cancel);
+    model_run(&model, STEPS);
+    pod_await_idle(model.pod, 60 * POD_NS_PER_S);
+    onlooker_stop(&canceller);
+    for (size_t i = 0; i < model.op_count; i++)
+        check_cancelled(&model, &model.ops[i]);
+    stop_pod(model.pod);
+}
+
+// --------------------------------------------------------------------- main
+
+static void run_seeds(void (*run)(uint64_t seed), uint64_t usual)
+{
     const char *one = getenv("POD_SEED");
     const char *text = getenv("POD_SEEDS");
-    uint64_t seeds = text == NULL ? 1000 : strtoull(text, NULL, 10);
+    uint64_t seeds = text == NULL ? usual : strtoull(text, NULL, 10);
 
     if (one != NULL) {
-        run_program(strtoull(one, NULL, 10));
+        run(strtoull(one, NULL, 10));
         return;
     }
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         // Shown with the output of a test that fails.
         if (seed % 100 == 1)
             print_message("seeds from %llu\n", (unsigned long long)seed);
-        run_program(seed);
+        run(seed);
     }
+}
+
+static void test_random_programs(void **state)
+{
+    (void)state;
+    run_seeds(run_program, 1000);
+}
+
+static void test_random_programs_with_cancels(void **state)
+{
+    (void)state;
+    run_seeds(run_cancelled, 300);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_programs),
+        cmocka_unit_test(test_random_programs_with_cancels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
