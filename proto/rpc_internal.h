@@ -22,7 +22,7 @@ struct rpc_tag {
 };
 
 grpc_completion_queue *rpc_loop_queue(struct rpc_loop *loop);
-// One tick a loop; before anything uses it, or after all of it has ended.
+// Once for a loop; it goes on until the loop is freed.
 void rpc_loop_set_tick(struct rpc_loop *loop, int64_t period_ns,
                        void (*tick)(void *arg), void *arg);
 

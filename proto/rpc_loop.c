@@ -121,7 +121,7 @@ void rpc_loop_set_tick(struct rpc_loop *loop, int64_t period_ns,
     loop->period_ns = period_ns;
     loop->tick = tick;
     loop->tick_arg = arg;
-    atomic_store(&loop->ticks, tick != NULL);
+    atomic_store(&loop->ticks, true);
 }
 
 void rpc_start(grpc_call *call, const grpc_op *ops, size_t count,

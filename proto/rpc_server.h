@@ -40,7 +40,8 @@ struct rpc_server_options {
     const struct rpc_method *methods;
     size_t method_count;
     int max_receive_bytes; // longest message; 0: INT_MAX
-    // Runs on the loop's thread about this often, for leases. 0: never.
+    // Runs on the loop's thread about this often until the loop is freed, for
+    // leases. 0: never.
     int64_t tick_ns;
     void (*tick)(void *arg);
     void *tick_arg;
