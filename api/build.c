@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/build.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "api/digits.h"
 #include "api/ids.h"
 #include "api/problem.h"
 #include "core/base/clock.h"
@@ -56,8 +55,8 @@ void api_set_number(struct api_build *build, const char *key, int64_t value)
 
 void api_set_u64(struct api_build *build, const char *key, uint64_t value)
 {
-    char text[24];
-    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
+    char text[API_DIGITS_MAX + 1];
+    *api_put_u64(text, value) = '\0';
     api_set(build, key, json_string_nocheck(text));
 }
 
@@ -100,6 +99,14 @@ void api_set_ids(struct api_build *build, const char *key,
 
 // -------------------------------------------------------------------- times
 
+// Years are those of nanoseconds in an int64: always of four digits.
+static char *time_put(char *at, int value, int width, char after)
+{
+    at = api_put_padded(at, (uint64_t)value, width);
+    *at = after;
+    return at + 1;
+}
+
 const char *api_time_print(int64_t wall_ns, char buffer[API_TIME_BYTES])
 {
     int64_t fraction = wall_ns % POD_NS_PER_S;
@@ -110,9 +117,13 @@ const char *api_time_print(int64_t wall_ns, char buffer[API_TIME_BYTES])
         seconds--;
     }
     (void)gmtime_r(&seconds, &parts);
-    size_t used = strftime(buffer, API_TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(buffer + used, API_TIME_BYTES - used, ".%06dZ",
-                   (int)(fraction / 1000));
+    char *at = time_put(buffer, parts.tm_year + 1900, 4, '-');
+    at = time_put(at, parts.tm_mon + 1, 2, '-');
+    at = time_put(at, parts.tm_mday, 2, 'T');
+    at = time_put(at, parts.tm_hour, 2, ':');
+    at = time_put(at, parts.tm_min, 2, ':');
+    at = time_put(at, parts.tm_sec, 2, '.');
+    *time_put(at, (int)(fraction / 1000), 6, 'Z') = '\0';
     return buffer;
 }
 
@@ -125,8 +136,12 @@ void api_set_time(struct api_build *build, const char *key, int64_t wall_ns)
 void api_set_duration(struct api_build *build, const char *key, int64_t ns)
 {
     char text[40];
-    (void)snprintf(text, sizeof(text), "%" PRId64 ".%06" PRId64 "s",
-                   ns / POD_NS_PER_S, ns % POD_NS_PER_S / 1000);
+    uint64_t length = ns > 0 ? (uint64_t)ns : 0;
+    char *at = api_put_u64(text, length / (uint64_t)POD_NS_PER_S);
+    *at++ = '.';
+    at = api_put_padded(at, length / 1000, 6);
+    *at++ = 's';
+    *at = '\0';
     api_set(build, key, json_string_nocheck(text));
 }
 

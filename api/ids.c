@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/ids.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "api/digits.h"
 #include "core/base/str.h"
 
 static const struct {
@@ -51,6 +50,8 @@ const char *api_id_print(enum pod_ref_kind kind, uint64_t number,
         if (ids_kinds[i].kind == kind)
             word = ids_kinds[i].word;
     }
-    (void)snprintf(buffer, API_ID_BYTES, "%s-%" PRIu64, word, number);
+    char *at = api_put_text(buffer, word);
+    *at++ = '-';
+    *api_put_u64(at, number) = '\0';
     return buffer;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/common.h"
+#include "api/digits.h"
 #include "api/ids.h"
 #include "api/park.h"
 #include "api/problem.h"
@@ -18,8 +19,11 @@ void api_event_etag(const struct api_request *req,
                     const struct pod_event_view *view,
                     char out_etag[API_ETAG_BYTES])
 {
-    (void)snprintf(out_etag, API_ETAG_BYTES, "\"%s-r%" PRIu64 "\"",
-                   pod_instance(api_pod(req)), view->revision);
+    char *at = api_put_text(out_etag, "\"");
+    at = api_put_text(at, pod_instance(api_pod(req)));
+    at = api_put_text(at, "-r");
+    at = api_put_u64(at, view->revision);
+    *api_put_text(at, "\"") = '\0';
 }
 
 void api_reply_event(struct api_request *req, int status, uint64_t number)

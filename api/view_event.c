@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/build.h"
+#include "api/digits.h"
 #include "api/ids.h"
 #include "api/view_json.h"
 
@@ -65,20 +66,27 @@ static json_t *event_labels(const struct pod_event_view *view)
     return api_build_take(&labels);
 }
 
+// A path with the event's id in its middle.
+static void event_set_link(struct api_build *links, const char *key,
+                           const char *before, const char *id,
+                           const char *after)
+{
+    char path[API_ID_BYTES + 32];
+    char *at = api_put_text(path, before);
+    at = api_put_text(at, id);
+    *api_put_text(at, after) = '\0';
+    api_set_word(links, key, path);
+}
+
 static json_t *event_links(const struct pod_event_view *view)
 {
     char id[API_ID_BYTES];
-    char path[API_ID_BYTES + 32];
     struct api_build links = api_build_object();
     api_id_print(POD_REF_OP, view->number, id);
-    (void)snprintf(path, sizeof(path), "/v1/events/%s", id);
-    api_set_word(&links, "self", path);
-    (void)snprintf(path, sizeof(path), "/ui/events/%s", id);
-    api_set_word(&links, "ui", path);
-    if (view->has_data) {
-        (void)snprintf(path, sizeof(path), "/v1/events/%s/data", id);
-        api_set_word(&links, "data", path);
-    }
+    event_set_link(&links, "self", "/v1/events/", id, "");
+    event_set_link(&links, "ui", "/ui/events/", id, "");
+    if (view->has_data)
+        event_set_link(&links, "data", "/v1/events/", id, "/data");
     return api_build_take(&links);
 }
 
