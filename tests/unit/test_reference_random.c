@@ -231,7 +231,9 @@ static void add_some(struct program *p)
         add_select(p, a, b);
         break;
     case 3:
-        add_loop(p, a, b);
+        // Often twice the same, and the last one made: it may end here.
+        add_loop(p, pick(p, 2) == 0 ? p->count - 1 : a,
+                 pick(p, 2) == 0 ? p->count - 1 : b);
         break;
     case 4:
         add_call(p, a, b);
