@@ -51,10 +51,10 @@ struct api_route {
     api_handler_fn *handle;
     enum api_body_kind body;
     enum api_scope scope;
-    // Runs when the headers are there and before any of the body is read (and
-    // before 100 Continue). It may reply (then the body is not read, handle
-    // does not run and the connection is closed), or say what body it wants
-    // (body.h). May be NULL.
+    // For POST and PUT: runs when the headers are there and before any of the
+    // body is read (and before 100 Continue). It may reply (then the body is
+    // not read, handle does not run and the connection is closed), or say what
+    // body it wants (body.h). May be NULL.
     api_handler_fn *on_headers;
     size_t json_bytes;  // limit of this route's JSON body; 0: the server's
     size_t json_values; // the same for its values
