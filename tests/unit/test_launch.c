@@ -71,7 +71,7 @@ static enum pod_code check(const struct signature *signature,
                            const struct buffers *buffers, struct pod_err *err)
 {
     return pod_check_launch(&signature->shape, buffers->inputs, 2,
-                                   &buffers->output, 1, err);
+                            &buffers->output, 1, err);
 }
 
 static void test_fits(void **state)
@@ -168,21 +168,21 @@ static void test_counts(void **state)
     (void)state;
     sign(&signature, "f32[2,3]");
     fit(&buffers);
-    assert_int_equal(pod_check_launch(&signature.shape, buffers.inputs,
-                                             1, &buffers.output, 1, &err),
+    assert_int_equal(pod_check_launch(&signature.shape, buffers.inputs, 1,
+                                      &buffers.output, 1, &err),
                      POD_INVALID_ARGUMENT);
     assert_int_equal(err.reason, POD_REASON_COUNT_MISMATCH);
     assert_string_equal(err.pointer, "/inputs");
     outputs[0] = buffers.output;
     outputs[1] = buffers.output;
-    assert_int_equal(pod_check_launch(&signature.shape, buffers.inputs,
-                                             2, outputs, 2, &err),
-                     POD_INVALID_ARGUMENT);
+    assert_int_equal(
+        pod_check_launch(&signature.shape, buffers.inputs, 2, outputs, 2, &err),
+        POD_INVALID_ARGUMENT);
     assert_int_equal(err.reason, POD_REASON_COUNT_MISMATCH);
     assert_string_equal(err.pointer, "/outputs");
-    assert_int_equal(pod_check_launch(&signature.shape, buffers.inputs,
-                                             2, NULL, 0, &err),
-                     POD_INVALID_ARGUMENT);
+    assert_int_equal(
+        pod_check_launch(&signature.shape, buffers.inputs, 2, NULL, 0, &err),
+        POD_INVALID_ARGUMENT);
     unsign(&signature);
 }
 
@@ -200,13 +200,13 @@ static void test_tuple_result(void **state)
     outputs[0] = array(&buffers.shapes[0]);
     outputs[1] = array(&buffers.shapes[1]);
     outputs[2] = array(&buffers.shapes[2]);
-    assert_int_equal(pod_check_launch(&signature.shape, buffers.inputs,
-                                             2, outputs, 3, &err),
-                     POD_OK);
+    assert_int_equal(
+        pod_check_launch(&signature.shape, buffers.inputs, 2, outputs, 3, &err),
+        POD_OK);
     outputs[2] = array(&buffers.shapes[1]);
-    assert_int_equal(pod_check_launch(&signature.shape, buffers.inputs,
-                                             2, outputs, 3, &err),
-                     POD_INVALID_ARGUMENT);
+    assert_int_equal(
+        pod_check_launch(&signature.shape, buffers.inputs, 2, outputs, 3, &err),
+        POD_INVALID_ARGUMENT);
     assert_string_equal(err.pointer, "/outputs/2");
     outputs[1] = buffers.inputs[1];
     buffers.output = (struct pod_launch_value){
@@ -226,9 +226,9 @@ static void test_empty_result(void **state)
     (void)state;
     sign(&signature, "()");
     fit(&buffers);
-    assert_int_equal(pod_check_launch(&signature.shape, buffers.inputs,
-                                             2, NULL, 0, NULL),
-                     POD_OK);
+    assert_int_equal(
+        pod_check_launch(&signature.shape, buffers.inputs, 2, NULL, 0, NULL),
+        POD_OK);
     buffers.output = (struct pod_launch_value){.is_tuple = true};
     assert_int_equal(check(&signature, &buffers, NULL), POD_OK);
     unsign(&signature);

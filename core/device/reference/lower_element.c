@@ -272,7 +272,6 @@ enum pod_code pod_ref_lower_iota(struct pod_ref_builder *builder,
             *product *= i == along ? 1 : shape->dims[i];
         }
     }
-    // From s64 to s64 there is a loop too: it copies.
     step.with.detail = iota;
     return pod_ref_emit_result(builder, &step, err);
 }

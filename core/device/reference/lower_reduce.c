@@ -4,7 +4,6 @@
 //
 // One operand and one plain operation is the usual case and has its own loops.
 // Any other computation is run once for each element.
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/device/reference/builder.h"
