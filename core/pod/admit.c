@@ -12,16 +12,26 @@ static void admit_lanes(const struct pod *pod, const struct pod_op *op,
         lanes[i] = pod->cores[op->replicas[i].core]->lane;
 }
 
-static void admit_deps(const struct pod_edge *edges, size_t count,
-                       struct pod_sched_dep *out_deps)
+// The edges of an operation, as they stand now: one of its own batch may have
+// ended as soon as it was admitted.
+static size_t admit_deps(struct pod_op *op, const struct pod_edge *edges,
+                         size_t count, struct pod_sched_dep *out_deps)
 {
+    size_t kept = 0;
+
     for (size_t i = 0; i < count; i++) {
-        struct pod_edge edge = edges[i];
-        out_deps[i] = (struct pod_sched_dep){
-            .node = edge.op->node,
-            .carries = edge.carries,
+        struct pod_op *dep = edges[i].op;
+        if (edges[i].carries && op->doomed_by == NULL && pod_op_ended(dep) &&
+            dep->state != POD_SCHED_SUCCEEDED)
+            op->doomed_by = dep;
+        if (dep->settled)
+            continue;
+        out_deps[kept++] = (struct pod_sched_dep){
+            .node = dep->node,
+            .carries = edges[i].carries,
         };
     }
+    return kept;
 }
 
 static void admit_handle(struct pod *pod, struct pod_op *op)
@@ -112,10 +122,11 @@ void pod_admit_locked(struct pod *pod, struct pod_op **ops, size_t count,
 
     for (size_t i = 0; i < count; i++) {
         struct pod_sched_effect effect;
-        size_t edge_count = edge_starts[i + 1] - edge_starts[i];
-        admit_deps(edges + edge_starts[i], edge_count, pod->edges.deps);
+        size_t dep_count =
+            admit_deps(ops[i], edges + edge_starts[i],
+                       edge_starts[i + 1] - edge_starts[i], pod->edges.deps);
         admit_record(pod, ops[i]);
-        admit_submit(pod, ops[i], pod->edges.deps, edge_count, &effect);
+        admit_submit(pod, ops[i], pod->edges.deps, dep_count, &effect);
         pod_effect_apply_locked(pod, ops[i], &effect, after);
     }
     pod->edges.count = 0;

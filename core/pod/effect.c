@@ -181,7 +181,9 @@ void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
     }
     if ((effect->what & POD_SCHED_INTERRUPT) && op->launched)
         pod_interrupt_locked(pod, op, after);
-    if (pod_op_ended(op) && !op->launched)
+    // One that never went to a host settles with the scheduler's node, after
+    // all that it stood behind.
+    if (pod_op_ended(op) && !op->launched && op->node == NULL)
         pod_settle_locked(pod, op);
     pod_retire_locked(pod, op);
 }

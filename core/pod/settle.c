@@ -116,6 +116,21 @@ static void settle_failed(struct pod *pod, struct pod_op *op)
         pod_load_leave_locked(pod, op->load);
 }
 
+// A read that brought nothing, or only a part, keeps no bytes.
+static void settle_bytes(struct pod *pod, struct pod_op *op)
+{
+    struct pod_data_chunks chunks = {.chunks = op->chunks,
+                                     .count = op->chunk_count,
+                                     .bytes = op->kept_bytes};
+
+    if (op->has_data || op->data_dropped)
+        return;
+    op->chunks = NULL;
+    op->chunk_count = 0;
+    op->kept_bytes = 0;
+    pod_data_discard(pod, chunks);
+}
+
 void pod_settle_locked(struct pod *pod, struct pod_op *op)
 {
     if (op->settled)
@@ -127,6 +142,7 @@ void pod_settle_locked(struct pod *pod, struct pod_op *op)
     if (op->state != POD_SCHED_SUCCEEDED)
         settle_failed(pod, op);
     settle_freed(pod, op);
+    settle_bytes(pod, op);
     pod_hazard_hold_locked(pod, op, false);
     op->target = NULL;
     op->source = NULL;

@@ -58,7 +58,10 @@ struct pod_sched_node {
     bool leads : 1; // some dependent may be launched as soon as it is
 
     // Second line: what only lanes, failures and sent-ahead launches need.
-    struct pod_sched_place *places; // if placed
+    union {
+        struct pod_sched_place *places;    // if placed
+        struct pod_sched_node *next_spent; // while in sched->spent
+    };
     union {
         void *cause;                       // if struck
         struct pod_sched_node *next_ahead; // while in sched->ahead
@@ -160,7 +163,10 @@ struct pod_sched {
     struct pod_list effects;
     // Nodes that ended without having been launched and must settle in this
     // step. They are in `effects`.
-    size_t unsettled;
+    // Nodes that ended and were never launched, and whose dependencies have all
+    // settled: they settle in this step, in this order.
+    struct pod_sched_node *spent;
+    struct pod_sched_node *last_spent;
     struct pod_sched_node *ahead; // launched nodes whose dependents may follow
     struct pod_heap deadlines;    // of open nodes
     uint64_t submitted;           // how many nodes ever

@@ -15,7 +15,9 @@
 // to it, and spreading failure walks the list while it grows.
 //
 // An edge stands until its dependency settles, even when the dependent has
-// ended before: a node counts its edges down to zero and only then is gone.
+// ended before: a node counts its edges down to zero and only then is gone. One
+// that was never launched settles only then, too: whoever waits for it to
+// settle waits for all that it stood behind.
 #include "core/sched/sched.h"
 
 #include <assert.h>
@@ -74,6 +76,17 @@ static void sched_interrupt(struct pod_sched *sched,
     sched_note(sched, node, POD_SCHED_INTERRUPT);
 }
 
+// It ended, was never launched, and nothing it stood behind is left.
+static void sched_spend(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    node->next_spent = NULL;
+    if (sched->spent == NULL)
+        sched->spent = node;
+    else
+        sched->last_spent->next_spent = node;
+    sched->last_spent = node;
+}
+
 static void sched_end(struct pod_sched *sched, struct pod_sched_node *node,
                       enum pod_sched_state state, void *cause)
 {
@@ -86,7 +99,9 @@ static void sched_end(struct pod_sched *sched, struct pod_sched_node *node,
     if (node->deadline_slot != POD_HEAP_NONE)
         pod_heap_remove(&sched->deadlines, &node->deadline_slot);
     if (!node->launched)
-        sched->unsettled++;
+        pod_sched_lanes_leave(&sched->lanes, node);
+    if (!node->launched && node->unmet == 0)
+        sched_spend(sched, node);
     sched_note(sched, node, POD_SCHED_CHANGED);
 }
 
@@ -208,6 +223,8 @@ static void sched_drop_edge(struct pod_sched *sched,
     node->unmet--;
     if (node->unmet == 0 && node->settled)
         sched_note(sched, node, POD_SCHED_RELEASED);
+    else if (node->unmet == 0 && !node->launched && !pod_sched_node_open(node))
+        sched_spend(sched, node);
     if (node->unmet == 0 && node->state == POD_SCHED_WAITING) {
         node->state = POD_SCHED_READY;
         sched_note(sched, node, POD_SCHED_CHANGED);
@@ -250,8 +267,6 @@ static void sched_drop_edges(struct pod_sched *sched,
 
 static void sched_settle(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    if (!node->launched)
-        sched->unsettled--;
     pod_sched_lanes_leave(&sched->lanes, node);
     node->settled = true;
     sched_drop_edges(sched, node);
@@ -259,18 +274,12 @@ static void sched_settle(struct pod_sched *sched, struct pod_sched_node *node)
         sched_note(sched, node, POD_SCHED_RELEASED);
 }
 
-// Settles the nodes that ended in this step and were never launched.
-static void sched_settle_ended(struct pod_sched *sched)
+static void sched_settle_spent(struct pod_sched *sched)
 {
-    struct pod_list *item = sched->effects.next;
-
-    while (sched->unsettled > 0) {
-        assert(item != &sched->effects);
-        struct pod_sched_node *node =
-            POD_CONTAINER(item, struct pod_sched_node, effect);
-        item = item->next;
-        if (!pod_sched_node_open(node) && !node->launched && !node->settled)
-            sched_settle(sched, node);
+    while (sched->spent != NULL) {
+        struct pod_sched_node *node = sched->spent;
+        sched->spent = node->next_spent;
+        sched_settle(sched, node);
     }
 }
 
@@ -387,8 +396,6 @@ static void sched_link(struct pod_sched *sched, struct pod_sched_node *node,
 static void sched_enter(struct pod_sched *sched, struct pod_sched_node *node,
                         const struct pod_sched_event *event)
 {
-    for (size_t i = 0; i < event->dep_count; i++)
-        sched_link(sched, node, &event->deps[i]);
     if (event->deadline_ns != POD_NEVER) {
         struct pod_heap_entry entry = {
             .key = pod_sched_deadline_key(event->deadline_ns),
@@ -428,6 +435,8 @@ static struct pod_sched_node *sched_submit(struct pod_sched *sched,
         .run_on_failure = event->run_on_failure,
     };
     sched->submitted++;
+    for (size_t i = 0; i < event->dep_count; i++)
+        sched_link(sched, node, &event->deps[i]);
     if (sched_doomed(event, &cause))
         sched_end(sched, node, POD_SCHED_SKIPPED, cause);
     else if (event->deadline_ns <= event->now_ns)
@@ -489,7 +498,7 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
         sched_advance(sched, event->now_ns);
         break;
     }
-    sched_settle_ended(sched);
+    sched_settle_spent(sched);
     sched_launch_all(sched);
     return POD_OK;
 }

@@ -23,8 +23,9 @@
 //
 // "Ended" and "settled" differ. A launched node may end early for its
 // observers (deadline, cancel, reset) while the worker still has it. It is
-// settled when the worker has answered (DONE), and a node that was never
-// launched settles when it ends. Failure passes on when a node ends; edges
+// settled when the worker has answered (DONE). A node that was never launched
+// settles when it has ended and all its dependencies are settled: whoever comes
+// after it also comes after them. Failure passes on when a node ends; edges
 // that only order, and dependents that run in spite of failure, are released
 // when it settles, for only then has the worker let go of its buffers.
 #ifndef POD_SCHED_SCHED_H
@@ -67,7 +68,7 @@ enum pod_sched_event_kind {
     POD_SCHED_SUBMIT,
     POD_SCHED_STARTED, // the worker has begun a launched node
     POD_SCHED_DONE,    // the worker has answered: ends and settles the node
-    POD_SCHED_END,     // ended from outside; settles too if never launched
+    POD_SCHED_END,     // ended from outside
     POD_SCHED_CANCEL,
     POD_SCHED_ADVANCE, // time has passed
 };
@@ -94,8 +95,8 @@ struct pod_sched_event {
     bool doomed;
     void *doomed_by; // that dependency's user pointer
     bool run_on_failure;
-    int8_t priority; // -10..10, higher goes first among nodes of a lane
-    int64_t deadline_ns; // absolute, or POD_NEVER
+    int8_t priority;       // -10..10, higher goes first among nodes of a lane
+    int64_t deadline_ns;   // absolute, or POD_NEVER
     const uint32_t *lanes; // places needed to launch: none, one, or a gang's
     size_t lane_count;     // distinct lanes
 };
@@ -156,10 +157,9 @@ enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
 // A deadline that passes ends an open node FAILED with `deadline`, and gives
 // INTERRUPT if it was launched. ADVANCE looks for deadlines at or before
 // now_ns, earliest first; SUBMIT at that of its own node only.
-enum pod_code pod_sched_step(struct pod_sched *sched,
-                             const struct pod_sched_event *event,
-                             struct pod_sched_node **out_node,
-                             struct pod_err *err)
+enum pod_code
+pod_sched_step(struct pod_sched *sched, const struct pod_sched_event *event,
+               struct pod_sched_node **out_node, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // A hint, for those who have several events at hand: the node will be in an

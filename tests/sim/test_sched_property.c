@@ -240,18 +240,15 @@ static void model_event(struct prop *prop, const struct pod_sched_event *event,
 // gone; and so which effects must come.
 static void model_conclude(struct prop *prop)
 {
+    // Dependencies stand before their dependents, so one pass will do.
     for (int i = 0; i < prop->count; i++) {
         struct prop_op *op = &prop->ops[i];
-        if (!model_open(op) && (!op->launched || op->answered))
+        if (!model_open(op) &&
+            (op->launched ? op->answered : model_unmet(prop, op) == 0))
             op->settled = true;
     }
     for (int i = 0; i < prop->count; i++) {
         struct prop_op *op = &prop->ops[i];
-        // What is dead at birth never had an edge.
-        bool born_dead = op->before == POD_SCHED_WAITING && op->node == NULL &&
-                         !model_open(op);
-        if (born_dead)
-            op->dep_count = 0;
         bool met = model_unmet(prop, op) == 0;
         if (op->state == POD_SCHED_WAITING && met)
             op->state = POD_SCHED_READY;

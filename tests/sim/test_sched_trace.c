@@ -113,9 +113,9 @@ static void test_order_waits_for_settle(void **state)
                 "[0]   a LOST\n"
                 "[0]   c SKIPPED by a\n"
                 "[0] done a SUCCEEDED\n"
-                "[0]   c released\n"
                 "[0]   b READY launch\n"
-                "[0]   a released\n");
+                "[0]   a released\n"
+                "[0]   c released\n");
 }
 
 // So does it hold those that run in spite of failure.
@@ -173,13 +173,14 @@ static void test_dep_ended_not_settled(void **state)
                 "[0] end a LOST\n"
                 "[0]   a LOST\n"
                 "[0] submit b needs=a\n"
-                "[0]   b SKIPPED by a released\n"
+                "[0]   b SKIPPED by a\n"
                 "[0] submit c follows=a\n"
                 "[0] submit d needs=a always\n"
                 "[0] done a LOST\n"
                 "[0]   d READY launch\n"
                 "[0]   c READY launch\n"
-                "[0]   a released\n");
+                "[0]   a released\n"
+                "[0]   b released\n");
 }
 
 // Cancelling what is not launched: it ends, dependents are skipped.
@@ -192,10 +193,11 @@ static void test_cancel_waiting(void **state)
                 "[0] submit c needs=b\n"
                 "[0] cancel b\n"
                 "[0]   b CANCELLED\n"
-                "[0]   c SKIPPED by b released\n"
+                "[0]   c SKIPPED by b\n"
                 "[0] done a SUCCEEDED\n"
                 "[0]   a SUCCEEDED released\n"
-                "[0]   b released\n");
+                "[0]   b released\n"
+                "[0]   c released\n");
 }
 
 // Cancelling what is launched: interrupted once; existing dependents end now,
@@ -230,8 +232,8 @@ static void test_cancel_launched_ends(void **state)
                 "[0]   c SKIPPED by a\n"
                 "[0] done a CANCELLED\n"
                 "[0]   a CANCELLED released\n"
-                "[0]   c released\n"
-                "[0]   b READY launch\n");
+                "[0]   b READY launch\n"
+                "[0]   c released\n");
 }
 
 // With cascade the dependents are cancelled as well, but for clean-up.
@@ -247,11 +249,12 @@ static void test_cascade(void **state)
                 "[0] cascade a\n"
                 "[0]   a interrupt\n"
                 "[0]   b CANCELLED by a\n"
-                "[0]   c CANCELLED by b released\n"
-                "[0]   d READY launch\n"
+                "[0]   c CANCELLED by b\n"
                 "[0] done a CANCELLED\n"
                 "[0]   a CANCELLED released\n"
-                "[0]   b released\n");
+                "[0]   d READY launch\n"
+                "[0]   b released\n"
+                "[0]   c released\n");
 }
 
 // Cancelling an ended node does nothing.
@@ -282,10 +285,11 @@ static void test_deadline_waiting(void **state)
                 "[9] advance\n"
                 "[10] advance\n"
                 "[10]   b FAILED late\n"
-                "[10]   c SKIPPED by b released\n"
+                "[10]   c SKIPPED by b\n"
                 "[10] done a SUCCEEDED\n"
                 "[10]   a SUCCEEDED released\n"
-                "[10]   b released\n");
+                "[10]   b released\n"
+                "[10]   c released\n");
 }
 
 // A deadline ends a launched node for its observers; the lane stays taken
@@ -319,7 +323,7 @@ static void test_deadline_order(void **state)
                 "[0] submit c follows=x deadline=4\n"
                 "[5] advance\n"
                 "[5]   a FAILED late\n"
-                "[5]   b SKIPPED by a released\n"
+                "[5]   b SKIPPED by a\n"
                 "[5]   c FAILED late\n");
 }
 
@@ -380,8 +384,8 @@ static void test_end_launched(void **state)
                 "[0]   c SKIPPED by a\n"
                 "[0] end a FAILED\n"
                 "[0] done a SUCCEEDED\n"
-                "[0]   c released\n"
                 "[0]   a released\n"
+                "[0]   c released\n"
                 "[0]   b launch\n");
 }
 

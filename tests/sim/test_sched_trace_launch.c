@@ -203,8 +203,8 @@ static void test_ahead_fails(void **state)
                 "[0]   c SKIPPED by b\n"
                 "[0] done b CANCELLED\n"
                 "[0]   d READY launch\n"
-                "[0]   c released\n"
-                "[0]   b released\n");
+                "[0]   b released\n"
+                "[0]   c released\n");
 }
 
 // Sent ahead, and it answers before its dependency does.
