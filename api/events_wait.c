@@ -70,11 +70,13 @@ static enum pod_code wait_check_id(struct pod *pod, const json_t *item,
                                    struct pod_ref *out, struct pod_err *err)
 {
     const char *text = json_string_value(item);
-    if (!api_id_parse(text, strlen(text), out) ||
-        wait_check_ref(pod, out, err) != POD_OK)
-        return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                           "'%.64s' was never issued", text);
-    return POD_OK;
+    bool sound = api_id_parse(text, strlen(text), out);
+    if (sound && wait_check_ref(pod, out, err) == POD_OK)
+        return POD_OK;
+    if (sound && err->reason == POD_REASON_OUT_OF_MEMORY)
+        return err->code;
+    return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
+                       "'%.64s' was never issued", text);
 }
 
 // Takes the number unless it came before.
@@ -107,6 +109,9 @@ static enum pod_code wait_check_ids(struct api_request *req,
         struct pod_err fault = POD_ERR_NONE;
         if (wait_check_id(api_pod(req), item, &ref, &fault) == POD_OK) {
             code = wait_take(many, &seen, ref.number, err);
+        } else if (fault.reason == POD_REASON_OUT_OF_MEMORY) {
+            *err = fault;
+            code = fault.code;
         } else if (json_array_size(out_faults) < WAIT_FAULTS_MAX) {
             pod_err_at(&fault, "/ids/%zu", i);
             *err = fault;

@@ -423,6 +423,9 @@ static enum pod_code request_check_nul(const struct api_request *req,
 {
     uintptr_t gap = (uintptr_t)version - req->conn->target_place;
 
+    // An empty one is the place of a target there was no memory to keep.
+    if (req->target[0] == '\0')
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     if (MHD_VERSION >= 0x01000000 || gap <= strlen(req->target) + 1 ||
         gap > req->server->limits.header_bytes)
         return POD_OK;

@@ -45,6 +45,10 @@ const char *rest_header(const struct rest_answer *answer, const char *name);
 struct rest_answer rest_ask(struct rest *rest, const char *method,
                             const char *path, const char *const *headers,
                             const void *body, size_t size);
+// The same, but the server may also close without an answer: status 0.
+struct rest_answer rest_try(struct rest *rest, const char *method,
+                            const char *path, const char *const *headers,
+                            const void *body, size_t size);
 struct rest_answer rest_get(struct rest *rest, const char *path);
 // With a JSON body.
 struct rest_answer rest_send(struct rest *rest, const char *method,

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests while memory runs out at every place in turn: each is answered, as
+// it should be or with OUT_OF_MEMORY, or not at all, and podd goes on.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/mem.h"
+#include "tests/lib/rest_pod.h"
+
+enum { MEMORY_PLACES = 60 };
+
+static int setup(void **state)
+{
+    const struct rest_options options = {.pod = "local:1x1x1"};
+    *state = rest_start(&options);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rest_stop(*state);
+    return 0;
+}
+
+// Asks once for each place at which one allocation fails.
+static void ask_everywhere(struct rest *rest, const char *method,
+                           const char *path, const char *header,
+                           const char *body, long good)
+{
+    const char *headers[] = {header, NULL};
+    int refused = 0;
+    for (long place = 0; place < MEMORY_PLACES; place++) {
+        pod_mem_fail_after(place, 1);
+        struct rest_answer answer =
+            rest_try(rest, method, path, headers, body, strlen(body));
+        pod_mem_fail_after(-1, 0);
+        // Without memory for the request itself there is no answer to it.
+        bool full = answer.status == 503 || answer.status == 0;
+        if (!full && answer.status != good)
+            print_error("%s %s at %ld: %s\n", method, path, place, answer.body);
+        assert_true(full || answer.status == good);
+        refused += full;
+        rest_answer_free(&answer);
+    }
+    assert_true(refused > 0);
+    struct rest_answer answer =
+        rest_ask(rest, method, path, headers, body, strlen(body));
+    assert_int_equal(answer.status, good);
+    rest_answer_free(&answer);
+}
+
+static const char json[] = "Content-Type: application/json";
+
+static void allocations(void **state)
+{
+    ask_everywhere(*state, "POST", "/v1/buffers", json,
+                   "{\"core\":0,\"shape\":\"f32[2]\",\"values\":[1,2],"
+                   "\"labels\":{\"a\":\"b\"},\"name\":\"n\"}",
+                   202);
+}
+
+static void writes(void **state)
+{
+    ask_everywhere(*state, "PUT", "/v1/buffers/buf-1/data", json,
+                   "{\"values\":[1,2]}", 202);
+    ask_everywhere(*state, "PUT", "/v1/buffers/buf-1/data?label=a=b&after=op-1",
+                   "Content-Type: application/octet-stream", "01234567", 202);
+}
+
+static void compilations(void **state)
+{
+    ask_everywhere(*state, "POST", "/v1/programs?load=0",
+                   "Content-Type: text/x-hlo", "HloModule nothing", 202);
+}
+
+static void waits(void **state)
+{
+    ask_everywhere(*state, "POST", "/v1/events:wait", json,
+                   "{\"ids\":[\"op-1\",\"buf-1\"]}", 200);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocations),
+        cmocka_unit_test(writes),
+        cmocka_unit_test(compilations),
+        cmocka_unit_test(waits),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
