@@ -139,9 +139,8 @@ static void execute_outputs(struct pod_batch *batch, size_t item, size_t launch,
         op->buffer_number = op->number;
         op->core = buffer->core = replica->core;
         op->host = buffer->host = replica->host;
-        op->target_program = replica->load->program;
-        if (op->target_program == NULL) // the load failed or is lost
-            op->target_load = replica->load;
+        op->target_load = replica->load;
+        op->target_program = replica->load->program; // NULL: failed or lost
         buffer->shape_unknown = shape == NULL;
         if (shape == NULL)
             continue;

@@ -6,11 +6,11 @@ static bool edges_allocate(struct pod_hazard *hazard)
 {
     struct pod_op *op = hazard->op;
 
+    // An automatic output: what cannot be executed needs none, whenever that
+    // turns out, and the shape is known once the program is loaded.
+    // An automatic output is of no use if its execution cannot be.
     if (op->target_load != NULL &&
         !pod_hazard_handle_locked(hazard, &op->target_load->handle))
-        return false;
-    if (op->buffer->shape_unknown && op->target_program != NULL &&
-        !pod_hazard_handle_locked(hazard, &op->target_program->handle))
         return false;
     return !op->waits_for_memory ||
            pod_memory_wait_locked(hazard, hazard->pod->cores[op->core]);
