@@ -212,7 +212,7 @@ enum pod_code pod_ref_result(struct pod_ref_builder *builder,
     uint32_t *room = NULL;
     enum pod_code code = pod_ref_result_room(builder, count, &room, err);
 
-    if (code == POD_OK && count > 0)
+    if (room != NULL && count > 0)
         memcpy(room, slots, count * sizeof(*slots));
     return code;
 }
@@ -394,7 +394,7 @@ enum pod_code pod_ref_lower_tuple(struct pod_ref_builder *builder,
 {
     uint32_t operands = builder->instr->operand_count;
     uint64_t leaves = 0;
-    uint32_t *slots;
+    uint32_t *slots = NULL;
     enum pod_code code;
 
     for (uint32_t i = 0; i < operands; i++)
