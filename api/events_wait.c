@@ -175,40 +175,57 @@ static enum pod_code wait_read_body(struct api_request *req,
 
 // ------------------------------------------------------------------ waiting
 
-static void wait_add_event(struct api_request *req, uint64_t number,
-                           struct api_build *events, struct api_build *pending,
-                           struct api_build *expired)
+// The lists of the answer while they grow.
+struct wait_lists {
+    struct api_build events;
+    struct api_build pending;
+    struct api_build expired;
+};
+
+static enum pod_code wait_add_event(struct pod *pod, uint64_t number,
+                                    struct wait_lists *lists,
+                                    struct pod_err *err)
 {
-    struct pod_err err = POD_ERR_NONE;
     struct pod_event_view view = {0};
-    if (pod_get_event(api_pod(req), number, &view, &err) != POD_OK) {
-        if (err.reason == POD_REASON_EXPIRED)
-            api_append_id(expired, POD_REF_OP, number);
-        else
-            events->failed = true;
-        return;
+    enum pod_code code = pod_get_event(pod, number, &view, err);
+    if (code != POD_OK && err->reason != POD_REASON_EXPIRED)
+        return code;
+    if (code != POD_OK) {
+        api_append_id(&lists->expired, POD_REF_OP, number);
+        return POD_OK;
     }
     if (view.state <= POD_SCHED_RUNNING)
-        api_append_id(pending, POD_REF_OP, number);
-    api_append(events, api_event_json(&view));
+        api_append_id(&lists->pending, POD_REF_OP, number);
+    api_append(&lists->events, api_event_json(&view));
     pod_event_view_fini(&view);
+    return POD_OK;
 }
 
 static void wait_reply(struct api_request *req, const struct wait_many *many)
 {
+    struct pod_err err = POD_ERR_NONE;
+    enum pod_code code = POD_OK;
     struct api_build answer = api_build_object();
-    struct api_build events = api_build_array();
-    struct api_build pending = api_build_array();
-    struct api_build expired = api_build_array();
-    for (size_t i = 0; i < many->count; i++)
-        wait_add_event(req, many->numbers[i], &events, &pending, &expired);
-    size_t open = json_array_size(pending.json);
+    struct wait_lists lists = {
+        .events = api_build_array(),
+        .pending = api_build_array(),
+        .expired = api_build_array(),
+    };
+    for (size_t i = 0; i < many->count && code == POD_OK; i++)
+        code = wait_add_event(api_pod(req), many->numbers[i], &lists, &err);
+    size_t open = json_array_size(lists.pending.json);
     bool done = many->mode == WAIT_ALL ? open == 0 : open < many->count;
     api_set_bool(&answer, "done", done);
-    api_set(&answer, "events", api_build_take(&events));
-    api_set(&answer, "pending", api_build_take(&pending));
-    api_set(&answer, "expired", api_build_take(&expired));
-    api_reply_json(req, 200, api_build_take(&answer));
+    api_set(&answer, "events", api_build_take(&lists.events));
+    api_set(&answer, "pending", api_build_take(&lists.pending));
+    api_set(&answer, "expired", api_build_take(&lists.expired));
+    json_t *json = api_build_take(&answer);
+    if (code == POD_OK) {
+        api_reply_json(req, 200, json);
+        return;
+    }
+    json_decref(json);
+    api_problem(req, &err);
 }
 
 static void wait_resume(struct api_request *req, enum api_wake why)
