@@ -233,20 +233,22 @@ static enum pod_code event_read_walk(struct api_request *req,
     return code;
 }
 
-static void event_add_neighbour(struct api_request *req,
-                                struct api_build *items,
-                                const struct pod_dependency *item)
+static enum pod_code event_add_neighbour(struct pod *pod,
+                                         struct api_build *items,
+                                         const struct pod_dependency *item,
+                                         struct pod_err *err)
 {
-    struct pod_err err = POD_ERR_NONE;
     struct pod_event_view view = {0};
+    enum pod_code code = pod_get_event(pod, item->number, &view, err);
     // One that has expired since is not kept any more.
-    if (pod_get_event(api_pod(req), item->number, &view, &err) != POD_OK)
-        return;
+    if (code != POD_OK)
+        return err->reason == POD_REASON_EXPIRED ? POD_OK : code;
     struct api_build event = {.json = api_event_json(&view)};
     event.failed = event.json == NULL;
     api_set_number(&event, "depth", item->depth);
     api_append(items, api_build_take(&event));
     pod_event_view_fini(&view);
+    return POD_OK;
 }
 
 void api_event_dependencies_get(struct api_request *req)
@@ -271,8 +273,14 @@ void api_event_dependencies_get(struct api_request *req)
         return;
     }
     struct api_build items = api_build_array();
-    for (size_t i = first; i < count; i++)
-        event_add_neighbour(req, &items, &found[i]);
+    for (size_t i = first; i < count && code == POD_OK; i++)
+        code = event_add_neighbour(api_pod(req), &items, &found[i], &err);
     pod_dependencies_free(found);
-    api_page_reply(req, &walk.page, "events", &items, more ? count : 0);
+    if (code == POD_OK) {
+        api_page_reply(req, &walk.page, "events", &items, more ? count : 0);
+        return;
+    }
+    items.failed = true;
+    (void)api_build_take(&items);
+    api_problem(req, &err);
 }
