@@ -93,8 +93,8 @@ enum pod_code pod_execute_check_locked(const struct pod_replica *replica,
         execute_value(replica->input_buffers[i], &values[i], &rest);
     for (size_t i = 0; i < outputs; i++)
         execute_value(out[i], &values[inputs + i], &rest);
-    enum pod_code code = pod_check_launch(
-        &program->shape, values, inputs, values + inputs, outputs, err);
+    enum pod_code code = pod_check_launch(&program->shape, values, inputs,
+                                          values + inputs, outputs, err);
     pod_free(values);
     return code;
 }
