@@ -323,7 +323,8 @@ static bool conn_reply_is_stalled(struct api_conn *conn)
     return (long double)(sent - before) < want;
 }
 
-// A body whose end will not come: libmicrohttpd would wait for it.
+// libmicrohttpd waits for the end of a body that will not come, and sometimes
+// misses the close of a connection whose answer was suspended.
 static bool conn_has_unread(const struct api_conn *conn)
 {
     int bytes = 0;
@@ -388,8 +389,11 @@ void api_conn_expire(struct api_server *server)
 
 void api_conn_hang_up(struct api_conn *conn)
 {
+    bool working =
+        conn->phase == API_PHASE_NONE || conn->phase == API_PHASE_REPLY;
+
     conn->hung_up = true;
-    if (conn->req != NULL && conn->req->stage == API_STAGE_BODY)
+    if (!working && !conn->refused)
         api_conn_enter(conn, API_PHASE_GONE);
     if (conn->req == NULL || !conn->req->suspended)
         return;

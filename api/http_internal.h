@@ -38,9 +38,9 @@ enum api_phase {
     API_PHASE_HEADERS, // request line seen
     API_PHASE_JSON,    // body, one absolute deadline
     API_PHASE_DATA,    // body, looked at now and then: a least rate
-    API_PHASE_GONE,  // body, but the client has closed: is there more to read?
-    API_PHASE_REPLY, // answer leaving, looked at now and then
-    API_PHASE_IDLE,  // between requests
+    API_PHASE_GONE,    // closed by the client: is there more to read?
+    API_PHASE_REPLY,   // answer leaving, looked at now and then
+    API_PHASE_IDLE,    // between requests
     API_PHASE_COUNT,
     API_PHASE_NONE, // handler at work or parked: no deadline of this kind
 };

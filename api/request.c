@@ -282,7 +282,7 @@ void api_request_completed(void *arg, struct MHD_Connection *connection,
             (api_now(req) - req->started_ns) / 1000, (int)code,
             req->method_text, req->target);
     api_request_free(req);
-    api_conn_enter(conn, API_PHASE_IDLE);
+    api_conn_enter(conn, conn->hung_up ? API_PHASE_GONE : API_PHASE_IDLE);
 }
 
 // ------------------------------------------------------------------ replying
@@ -492,11 +492,11 @@ static enum MHD_Result request_first(struct api_request *req,
     api_body_init(req);
     if (request_admit(req, version, &err) != POD_OK)
         request_refuse(req, &err);
-    if (req->response != NULL && api_body_expected(req))
-        return request_answer_early(req, &err);
     req->stage = API_STAGE_BODY;
     req->body_started_ns = req->server->now_ns;
     api_conn_enter(req->conn, request_body_phase(req));
+    if (req->response != NULL && api_body_expected(req))
+        return request_answer_early(req, &err);
     return MHD_YES;
 }
 

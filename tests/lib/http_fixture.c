@@ -56,6 +56,22 @@ static void fixture_thing_poke(struct api_request *req)
     api_reply_json(req, 200, json_pack("{s:s}", "poked", api_param(req, 0)));
 }
 
+static void fixture_accept(struct api_request *req)
+{
+    static const char *const types[] = {
+        "application/octet-stream", "application/x-npy", "application/json"};
+    struct pod_err err;
+    int index = api_accept(req, types, 3);
+
+    if (index >= 0) {
+        api_reply_text(req, 200, "text/plain; charset=utf-8", types[index],
+                       strlen(types[index]));
+        return;
+    }
+    (void)pod_err_set(&err, POD_REASON_NOT_ACCEPTABLE, "none of these");
+    api_problem(req, &err);
+}
+
 static void fixture_rest(struct api_request *req)
 {
     const char *rest = api_param(req, 0);
@@ -291,6 +307,7 @@ static const struct api_route fixture_routes[] = {
      .handle = fixture_data,
      .on_headers = fixture_exact_headers,
      .body = API_BODY_DATA},
+    {.method = API_GET, .pattern = "/accept", .handle = fixture_accept},
     {.method = API_GET, .pattern = "/bytes", .handle = fixture_bytes},
     {.method = API_GET, .pattern = "/stream", .handle = fixture_stream},
     {.method = API_GET, .pattern = "/park", .handle = fixture_park},

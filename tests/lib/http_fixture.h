@@ -8,6 +8,7 @@
 //   DELETE /things/{id}
 //   POST   /things/{id}:poke    {"poked":"..."}
 //   GET    /rest/{path*}        the rest as text
+//   GET    /accept              which of octet-stream, x-npy, json is best
 //   PUT    /data                the number of bytes and their sum
 //   PUT    /exact               the same, exactly 1,000 bytes
 //   GET    /bytes               `n` bytes (at % 251), with Range

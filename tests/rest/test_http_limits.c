@@ -120,6 +120,22 @@ static void test_slow_json(void **state)
     fixture_stop(server);
 }
 
+// A body that is only read to be dropped has its deadline too.
+static void test_slow_refused_body(void **state)
+{
+    const struct api_limits limits = {.json_body_ns = MS(100)};
+    struct fixture *server = fixture_start(&limits, 1000);
+    int fd = client_connect(server->port);
+
+    (void)state;
+    (void)client_puts(fd, "POST /echo HTTP/1.1\r\n" HOST
+                          "Content-Length: 5000\r\n\r\n{");
+    expect_status(fd, 408, "REQUEST_TIMEOUT");
+    (void)close(fd);
+    assert_true(fixture_await_connections(server, 0));
+    fixture_stop(server);
+}
+
 static void test_slow_data(void **state)
 {
     const struct api_limits limits = {.data_grace_ns = MS(100),
@@ -323,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_slow_headers_of_a_second_request),
         cmocka_unit_test(test_idle_connection),
         cmocka_unit_test(test_slow_json),
+        cmocka_unit_test(test_slow_refused_body),
         cmocka_unit_test(test_slow_data),
         cmocka_unit_test(test_steady_data),
         cmocka_unit_test(test_stalled_readers),

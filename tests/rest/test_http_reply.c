@@ -85,6 +85,43 @@ static void test_head(void **state)
     }
 }
 
+static void test_accept(void **state)
+{
+    static const struct {
+        const char *accept;
+        const char *type; // NULL: 406
+    } cases[] = {
+        {"", "octet-stream"},
+        {"*/*", "octet-stream"},
+        {"text/html, */*;q=0.1", "octet-stream"},
+        {"application/json", "json"},
+        {"Application/JSON", "json"},
+        {"application/json;q=0.5, application/x-npy", "x-npy"},
+        {"application/json; q=0.9,application/x-npy;q=0.8", "json"},
+        {"application/json;q=0.001", "json"},
+        {"application/*, application/octet-stream;q=0", "x-npy"},
+        {"*/*;q=0.2, application/json;q=0.3", "json"},
+        {"text/html", NULL},
+        {"application/json;q=0", NULL},
+        {"application/jso", NULL},
+        {"application/jsonp", NULL},
+    };
+    char request[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)snprintf(request, sizeof(request),
+                       "GET /accept HTTP/1.1\r\n" HOST "Accept: %s\r\n\r\n",
+                       cases[i].accept);
+        struct client_answer answer = client_ask(server->port, request);
+        assert_int_equal(answer.status, cases[i].type != NULL ? 200 : 406);
+        if (cases[i].type != NULL)
+            assert_string_equal(answer.body + strlen("application/"),
+                                cases[i].type);
+        client_answer_free(&answer);
+    }
+}
+
 // ---------------------------------------------------------------------- curl
 
 struct counted {
@@ -270,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_standard_headers),
         cmocka_unit_test(test_head),
+        cmocka_unit_test(test_accept),
         cmocka_unit_test(test_blobs),
         cmocka_unit_test(test_ranges_of_blobs),
         cmocka_unit_test(test_streams),
