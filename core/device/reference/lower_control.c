@@ -17,7 +17,6 @@ struct control_call {
 
 struct control_branches {
     enum pod_type type; // of the index
-    uint32_t out_count;
     const uint32_t *outs;
     uint32_t count; // of branches; a call has one
     struct control_call calls[];
@@ -131,7 +130,6 @@ static enum pod_code control_emit(struct pod_ref_builder *builder,
                                 &outs[i], err);
     if (code != POD_OK)
         return code;
-    branches->out_count = comp->root_count;
     branches->outs = outs;
     for (uint32_t i = 0; i < branches->count; i++) {
         for (uint32_t j = 0; j < branches->calls[i].arg_count; j++)
