@@ -94,10 +94,14 @@ static void data_failed(struct api_request *req, const struct data_read *read)
         return;
     }
     if (pod_get_event(api_pod(req), read->op, &view, &err) == POD_OK &&
-        view.has_error)
+        view.has_error) {
         api_problem_of_event(req, &view);
-    else if (pod_stream_pop(read->stream, NULL, &err) == POD_STREAM_FAILED)
+    } else {
+        // Its event is gone: the stream has the error too.
+        (void)pod_err_set(&err, POD_REASON_INTERNAL, "the read failed");
+        (void)pod_stream_pop(read->stream, NULL, &err);
         api_problem(req, &err);
+    }
     pod_event_view_fini(&view);
 }
 

@@ -24,7 +24,7 @@ struct pod_blob *api_payload_slice(struct api_request *req,
 struct pod_blob *api_payload_npy(struct api_request *req,
                                  const struct api_npy *npy,
                                  struct pod_blob *file, struct pod_err *err);
-// JSON values of an array.
+// JSON values of an array. BAD_VALUE if the body came with a Content-Digest.
 struct pod_blob *api_payload_values(struct api_request *req,
                                     const json_t *values, const char *pointer,
                                     const struct pod_shape *shape,

@@ -82,6 +82,12 @@ void api_ui_get(struct api_request *req)
     pod_str_fini(&text);
 }
 
+void api_ui_redirect(struct api_request *req)
+{
+    api_header(req, "Location", "/ui/");
+    api_reply_empty(req, 308);
+}
+
 void api_ui_event_get(struct api_request *req)
 {
     struct pod_err err = POD_ERR_NONE;

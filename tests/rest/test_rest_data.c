@@ -271,6 +271,31 @@ static void digests_are_verified_first(void **state)
         put(rest, path, octets, "Content-Digest: crc32c=x", "123456789", 9),
         400, "BAD_VALUE");
     is_bytes(rest_get(rest, path), 200, "123456789", 9);
+    rest_is_problem(put(rest, path, "Content-Type: application/json", right,
+                        "{\"values\":[1,2,3,4,5,6,7,8,9]}", 30),
+                    400, "BAD_VALUE");
+}
+
+static void empty_arrays_and_scalars(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"shape\":\"f32[0,3]\"}");
+    is_bytes(rest_get(rest, path), 200, "", 0);
+    json_decref(rest_json(put(rest, path, octets, NULL, "", 0), 202));
+    is_text(get(rest, path, accept_json, NULL),
+            "{\"shape\":\"f32[0,3]\",\"values\":[]}\n");
+    struct rest_answer answer =
+        get(rest, path, "Accept: application/x-npy", NULL);
+    assert_int_equal(answer.size, 128);
+    assert_non_null(strstr(answer.body + 10, "'shape': (0, 3), }"));
+    rest_answer_free(&answer);
+    rest_is_problem(get(rest, path, "Range: bytes=0-", NULL), 416,
+                    "RANGE_NOT_SATISFIABLE");
+    path = make(rest, "{\"core\":0,\"shape\":\"s64[]\",\"values\":-1}");
+    is_text(get(rest, path, accept_json, NULL),
+            "{\"shape\":\"s64[]\",\"values\":\"-1\"}\n");
+    path = make(rest, "{\"core\":0,\"bytes\":\"0\"}");
+    is_bytes(rest_get(rest, path), 200, "", 0);
 }
 
 static void ranges(void **state)
@@ -448,6 +473,7 @@ int main(void)
         cmocka_unit_test(wrong_lengths_and_types),
         cmocka_unit_test(parts),
         cmocka_unit_test(digests_are_verified_first),
+        cmocka_unit_test(empty_arrays_and_scalars),
         cmocka_unit_test(ranges),
         cmocka_unit_test(tags_guard_ranges),
         cmocka_unit_test(accept_decides),

@@ -61,6 +61,10 @@ static void ui_is_a_page(void **state)
     assert_non_null(strstr(answer.body, "&lt;b&gt;&amp;"));
     assert_null(strstr(answer.body, "<b>"));
     rest_answer_free(&answer);
+    answer = rest_get(*state, "/ui");
+    assert_int_equal(answer.status, 308);
+    assert_string_equal(rest_header(&answer, "Location"), "/ui/");
+    rest_answer_free(&answer);
     answer = rest_get(*state, "/ui/");
     assert_int_equal(answer.status, 200);
     assert_null(strstr(answer.body, "<script"));
