@@ -73,11 +73,13 @@ static void test_dot_blas(void **state)
         }
     }
     for (int k = 0; k < 4; k++) {
-        char text[256] = "HloModule t\nENTRY e {\n"
-                         "  a = f64[20,20] parameter(0)\n"
-                         "  b = f64[20,20] parameter(1)\n"
-                         "  ROOT r = f64[20,20] dot(a, b), ";
-        strcat(strcat(text, orders[k]), "\n}\n");
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "HloModule t\nENTRY e {\n"
+                 "  a = f64[20,20] parameter(0)\n"
+                 "  b = f64[20,20] parameter(1)\n"
+                 "  ROOT r = f64[20,20] dot(a, b), %s\n}\n",
+                 orders[k]);
         check2(text, REF(F64, a), REF(F64, b), REF(F64, want));
     }
 }

@@ -34,7 +34,7 @@ static uint32_t pick(struct program *p, uint32_t below)
     return (uint32_t)(p->random >> 33) % below;
 }
 
-// ------------------------------------------------------- plain instructions
+// --------------------------------------------------------- plain instructions
 
 static const char *const operations[] = {"add", "subtract", "multiply",
                                          "xor", "and",      "minimum"};
@@ -213,7 +213,7 @@ static void add_call(struct program *p, int a, int b)
     p->count += 2;
 }
 
-// -------------------------------------------------------------- whole programs
+// ------------------------------------------------------------- whole programs
 
 static void add_some(struct program *p)
 {

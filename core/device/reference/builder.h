@@ -59,9 +59,6 @@ struct pod_ref_builder {
     uint32_t list_number; // of the last list whose repetitions were marked
 };
 
-typedef enum pod_code pod_ref_lower_fn(struct pod_ref_builder *builder,
-                                       struct pod_err *err);
-
 // INVALID_PROGRAM or UNIMPLEMENTED about the instruction at hand, with its name
 // and place in front.
 enum pod_code pod_ref_refuse(const struct pod_ref_builder *builder,
@@ -150,25 +147,49 @@ enum pod_code pod_ref_frame(struct pod_ref_builder *builder,
                             struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// The lowering of an opcode, or NULL if it is not implemented.
-pod_ref_lower_fn *pod_ref_lowering(enum pod_opcode opcode);
+// The lowerings: each turns the instruction at hand into slots and steps, and
+// sets its result.
+#define POD_REF_LOWERINGS(X)                                                   \
+    /* builder.c */                                                            \
+    X(parameter)                                                               \
+    X(constant)                                                                \
+    X(tuple)                                                                   \
+    X(get_tuple_element)                                                       \
+    /* lower_element.c */                                                      \
+    X(unary)                                                                   \
+    X(binary)                                                                  \
+    X(compare)                                                                 \
+    X(convert)                                                                 \
+    X(select)                                                                  \
+    X(clamp)                                                                   \
+    X(iota)                                                                    \
+    /* lower_move.c */                                                         \
+    X(alias)                                                                   \
+    X(broadcast)                                                               \
+    X(transpose)                                                               \
+    X(slice)                                                                   \
+    X(concatenate)                                                             \
+    X(pad)                                                                     \
+    X(dynamic_slice)                                                           \
+    X(dynamic_update_slice)                                                    \
+    /* lower_dot.c, lower_reduce.c */                                          \
+    X(dot)                                                                     \
+    X(reduce)                                                                  \
+    /* lower_control.c */                                                      \
+    X(call)                                                                    \
+    X(while)                                                                   \
+    X(conditional)                                                             \
+    /* lower_collective.c */                                                   \
+    X(all_reduce)                                                              \
+    X(all_gather)                                                              \
+    X(collective_permute)                                                      \
+    X(replica_id)                                                              \
+    X(partition_id)
 
-// The lowerings, by file.
-pod_ref_lower_fn pod_ref_lower_unary, pod_ref_lower_binary,
-    pod_ref_lower_compare, pod_ref_lower_convert, pod_ref_lower_select,
-    pod_ref_lower_clamp, pod_ref_lower_iota; // lower_element.c
-pod_ref_lower_fn pod_ref_lower_alias, pod_ref_lower_broadcast,
-    pod_ref_lower_transpose, pod_ref_lower_slice, pod_ref_lower_concatenate,
-    pod_ref_lower_pad, pod_ref_lower_dynamic_slice,
-    pod_ref_lower_dynamic_update_slice; // lower_move.c
-pod_ref_lower_fn pod_ref_lower_dot;     // lower_dot.c
-pod_ref_lower_fn pod_ref_lower_reduce;  // lower_reduce.c
-pod_ref_lower_fn pod_ref_lower_parameter, pod_ref_lower_constant,
-    pod_ref_lower_tuple, pod_ref_lower_get_tuple_element; // builder.c
-pod_ref_lower_fn pod_ref_lower_call, pod_ref_lower_while,
-    pod_ref_lower_conditional; // lower_control.c
-pod_ref_lower_fn pod_ref_lower_all_reduce, pod_ref_lower_all_gather,
-    pod_ref_lower_collective_permute, pod_ref_lower_replica_id,
-    pod_ref_lower_partition_id; // lower_collective.c
+#define X(name)                                                                \
+    enum pod_code pod_ref_lower_##name(struct pod_ref_builder *builder,        \
+                                       struct pod_err *err);
+POD_REF_LOWERINGS(X)
+#undef X
 
 #endif

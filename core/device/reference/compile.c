@@ -8,72 +8,69 @@
 #include "core/hlo/proto.h"
 #include "core/hlo/text.h"
 
-pod_ref_lower_fn *pod_ref_lowering(enum pod_opcode opcode)
-{
-    static pod_ref_lower_fn *const table[POD_OP_COUNT] = {
-        [POD_OP_PARAMETER] = pod_ref_lower_parameter,
-        [POD_OP_CONSTANT] = pod_ref_lower_constant,
-        [POD_OP_TUPLE] = pod_ref_lower_tuple,
-        [POD_OP_GET_TUPLE_ELEMENT] = pod_ref_lower_get_tuple_element,
-        [POD_OP_COPY] = pod_ref_lower_alias,
-        [POD_OP_RESHAPE] = pod_ref_lower_alias,
-        [POD_OP_ABS] = pod_ref_lower_unary,
-        [POD_OP_CEIL] = pod_ref_lower_unary,
-        [POD_OP_COUNT_LEADING_ZEROS] = pod_ref_lower_unary,
-        [POD_OP_EXPONENTIAL] = pod_ref_lower_unary,
-        [POD_OP_FLOOR] = pod_ref_lower_unary,
-        [POD_OP_LOG] = pod_ref_lower_unary,
-        [POD_OP_LOGISTIC] = pod_ref_lower_unary,
-        [POD_OP_NEGATE] = pod_ref_lower_unary,
-        [POD_OP_NOT] = pod_ref_lower_unary,
-        [POD_OP_POPCNT] = pod_ref_lower_unary,
-        [POD_OP_ROUND_NEAREST_AFZ] = pod_ref_lower_unary,
-        [POD_OP_ROUND_NEAREST_EVEN] = pod_ref_lower_unary,
-        [POD_OP_RSQRT] = pod_ref_lower_unary,
-        [POD_OP_SIGN] = pod_ref_lower_unary,
-        [POD_OP_SQRT] = pod_ref_lower_unary,
-        [POD_OP_TANH] = pod_ref_lower_unary,
-        [POD_OP_ADD] = pod_ref_lower_binary,
-        [POD_OP_AND] = pod_ref_lower_binary,
-        [POD_OP_DIVIDE] = pod_ref_lower_binary,
-        [POD_OP_MAXIMUM] = pod_ref_lower_binary,
-        [POD_OP_MINIMUM] = pod_ref_lower_binary,
-        [POD_OP_MULTIPLY] = pod_ref_lower_binary,
-        [POD_OP_OR] = pod_ref_lower_binary,
-        [POD_OP_POWER] = pod_ref_lower_binary,
-        [POD_OP_REMAINDER] = pod_ref_lower_binary,
-        [POD_OP_SHIFT_LEFT] = pod_ref_lower_binary,
-        [POD_OP_SHIFT_RIGHT_ARITHMETIC] = pod_ref_lower_binary,
-        [POD_OP_SHIFT_RIGHT_LOGICAL] = pod_ref_lower_binary,
-        [POD_OP_SUBTRACT] = pod_ref_lower_binary,
-        [POD_OP_XOR] = pod_ref_lower_binary,
-        [POD_OP_COMPARE] = pod_ref_lower_compare,
-        [POD_OP_CONVERT] = pod_ref_lower_convert,
-        [POD_OP_SELECT] = pod_ref_lower_select,
-        [POD_OP_CLAMP] = pod_ref_lower_clamp,
-        [POD_OP_IOTA] = pod_ref_lower_iota,
-        [POD_OP_BROADCAST] = pod_ref_lower_broadcast,
-        [POD_OP_TRANSPOSE] = pod_ref_lower_transpose,
-        [POD_OP_SLICE] = pod_ref_lower_slice,
-        [POD_OP_CONCATENATE] = pod_ref_lower_concatenate,
-        [POD_OP_PAD] = pod_ref_lower_pad,
-        [POD_OP_DYNAMIC_SLICE] = pod_ref_lower_dynamic_slice,
-        [POD_OP_DYNAMIC_UPDATE_SLICE] = pod_ref_lower_dynamic_update_slice,
-        [POD_OP_DOT] = pod_ref_lower_dot,
-        [POD_OP_REDUCE] = pod_ref_lower_reduce,
-        [POD_OP_CALL] = pod_ref_lower_call,
-        [POD_OP_FUSION] = pod_ref_lower_call,
-        [POD_OP_WHILE] = pod_ref_lower_while,
-        [POD_OP_CONDITIONAL] = pod_ref_lower_conditional,
-        [POD_OP_ALL_REDUCE] = pod_ref_lower_all_reduce,
-        [POD_OP_ALL_GATHER] = pod_ref_lower_all_gather,
-        [POD_OP_COLLECTIVE_PERMUTE] = pod_ref_lower_collective_permute,
-        [POD_OP_REPLICA_ID] = pod_ref_lower_replica_id,
-        [POD_OP_PARTITION_ID] = pod_ref_lower_partition_id,
-    };
-
-    return table[opcode];
-}
+// The lowering of each opcode; NULL: not implemented.
+static enum pod_code (*const compile_lowerings[POD_OP_COUNT])(
+    struct pod_ref_builder *builder, struct pod_err *err) = {
+    [POD_OP_PARAMETER] = pod_ref_lower_parameter,
+    [POD_OP_CONSTANT] = pod_ref_lower_constant,
+    [POD_OP_TUPLE] = pod_ref_lower_tuple,
+    [POD_OP_GET_TUPLE_ELEMENT] = pod_ref_lower_get_tuple_element,
+    [POD_OP_COPY] = pod_ref_lower_alias,
+    [POD_OP_RESHAPE] = pod_ref_lower_alias,
+    [POD_OP_ABS] = pod_ref_lower_unary,
+    [POD_OP_CEIL] = pod_ref_lower_unary,
+    [POD_OP_COUNT_LEADING_ZEROS] = pod_ref_lower_unary,
+    [POD_OP_EXPONENTIAL] = pod_ref_lower_unary,
+    [POD_OP_FLOOR] = pod_ref_lower_unary,
+    [POD_OP_LOG] = pod_ref_lower_unary,
+    [POD_OP_LOGISTIC] = pod_ref_lower_unary,
+    [POD_OP_NEGATE] = pod_ref_lower_unary,
+    [POD_OP_NOT] = pod_ref_lower_unary,
+    [POD_OP_POPCNT] = pod_ref_lower_unary,
+    [POD_OP_ROUND_NEAREST_AFZ] = pod_ref_lower_unary,
+    [POD_OP_ROUND_NEAREST_EVEN] = pod_ref_lower_unary,
+    [POD_OP_RSQRT] = pod_ref_lower_unary,
+    [POD_OP_SIGN] = pod_ref_lower_unary,
+    [POD_OP_SQRT] = pod_ref_lower_unary,
+    [POD_OP_TANH] = pod_ref_lower_unary,
+    [POD_OP_ADD] = pod_ref_lower_binary,
+    [POD_OP_AND] = pod_ref_lower_binary,
+    [POD_OP_DIVIDE] = pod_ref_lower_binary,
+    [POD_OP_MAXIMUM] = pod_ref_lower_binary,
+    [POD_OP_MINIMUM] = pod_ref_lower_binary,
+    [POD_OP_MULTIPLY] = pod_ref_lower_binary,
+    [POD_OP_OR] = pod_ref_lower_binary,
+    [POD_OP_POWER] = pod_ref_lower_binary,
+    [POD_OP_REMAINDER] = pod_ref_lower_binary,
+    [POD_OP_SHIFT_LEFT] = pod_ref_lower_binary,
+    [POD_OP_SHIFT_RIGHT_ARITHMETIC] = pod_ref_lower_binary,
+    [POD_OP_SHIFT_RIGHT_LOGICAL] = pod_ref_lower_binary,
+    [POD_OP_SUBTRACT] = pod_ref_lower_binary,
+    [POD_OP_XOR] = pod_ref_lower_binary,
+    [POD_OP_COMPARE] = pod_ref_lower_compare,
+    [POD_OP_CONVERT] = pod_ref_lower_convert,
+    [POD_OP_SELECT] = pod_ref_lower_select,
+    [POD_OP_CLAMP] = pod_ref_lower_clamp,
+    [POD_OP_IOTA] = pod_ref_lower_iota,
+    [POD_OP_BROADCAST] = pod_ref_lower_broadcast,
+    [POD_OP_TRANSPOSE] = pod_ref_lower_transpose,
+    [POD_OP_SLICE] = pod_ref_lower_slice,
+    [POD_OP_CONCATENATE] = pod_ref_lower_concatenate,
+    [POD_OP_PAD] = pod_ref_lower_pad,
+    [POD_OP_DYNAMIC_SLICE] = pod_ref_lower_dynamic_slice,
+    [POD_OP_DYNAMIC_UPDATE_SLICE] = pod_ref_lower_dynamic_update_slice,
+    [POD_OP_DOT] = pod_ref_lower_dot,
+    [POD_OP_REDUCE] = pod_ref_lower_reduce,
+    [POD_OP_CALL] = pod_ref_lower_call,
+    [POD_OP_FUSION] = pod_ref_lower_call,
+    [POD_OP_WHILE] = pod_ref_lower_while,
+    [POD_OP_CONDITIONAL] = pod_ref_lower_conditional,
+    [POD_OP_ALL_REDUCE] = pod_ref_lower_all_reduce,
+    [POD_OP_ALL_GATHER] = pod_ref_lower_all_gather,
+    [POD_OP_COLLECTIVE_PERMUTE] = pod_ref_lower_collective_permute,
+    [POD_OP_REPLICA_ID] = pod_ref_lower_replica_id,
+    [POD_OP_PARTITION_ID] = pod_ref_lower_partition_id,
+};
 
 // ------------------------------------------------------- what can be compiled
 
@@ -96,7 +93,7 @@ static enum pod_code compile_check_instr(const struct pod_ref_builder *builder,
     const struct pod_hlo_instr *instr = builder->instr;
     enum pod_type unknown;
 
-    if (pod_ref_lowering(instr->opcode) == NULL)
+    if (compile_lowerings[instr->opcode] == NULL)
         return pod_ref_refuse(builder, err, POD_REASON_UNIMPLEMENTED,
                               "%s is not implemented by the device "
                               "\"reference\"",
@@ -134,7 +131,7 @@ static enum pod_code compile_instrs(struct pod_ref_builder *builder,
         builder->instr = &builder->hlo->instrs[i];
         code = compile_check_instr(builder, err);
         if (code == POD_OK && live[i])
-            code = pod_ref_lowering(builder->instr->opcode)(builder, err);
+            code = compile_lowerings[builder->instr->opcode](builder, err);
         if (code != POD_OK)
             return code;
     }

@@ -112,11 +112,10 @@ static enum pod_code collective_room(struct pod_ref_builder *builder,
     return pod_ref_slot_new(builder, total, &any->gathered, err);
 }
 
-static struct pod_ref_step collective_step(pod_ref_step_fn *run, uint32_t in,
+static struct pod_ref_step collective_step(uint32_t in,
                                            const struct collective_any *any)
 {
-    return (struct pod_ref_step){.run = run,
-                                 .in = {in, POD_REF_NONE, POD_REF_NONE},
+    return (struct pod_ref_step){.in = {in, POD_REF_NONE, POD_REF_NONE},
                                  .count = (int64_t)(any->bytes / any->size),
                                  .flops = (double)any->bytes,
                                  .with.detail = any};
@@ -194,8 +193,8 @@ collective_lower_one(struct pod_ref_builder *builder, uint32_t operand,
     any->groups = *groups;
     if (opcode != POD_OP_COUNT)
         any->combine = pod_ref_binary_find(opcode, shape->type);
-    step = collective_step(collective_all_reduce, pod_ref_in(builder, operand),
-                           any);
+    step = collective_step(pod_ref_in(builder, operand), any);
+    step.run = collective_all_reduce;
     code = collective_room(builder, any, err);
     if (code == POD_OK)
         code = pod_ref_slot_new(builder, any->bytes, &step.out, err);
@@ -289,8 +288,8 @@ collective_gather_one(struct pod_ref_builder *builder, uint32_t operand,
         return pod_ref_refuse(builder, err, POD_REASON_INVALID_PROGRAM,
                               "the result is not %u parts long",
                               groups->widest);
-    step = collective_step(collective_all_gather, pod_ref_in(builder, operand),
-                           any);
+    step = collective_step(pod_ref_in(builder, operand), any);
+    step.run = collective_all_gather;
     code = collective_room(builder, any, err);
     step.out = any->gathered;
     if (code == POD_OK)
@@ -397,7 +396,8 @@ enum pod_code pod_ref_lower_collective_permute(struct pod_ref_builder *builder,
                               "implemented by the device \"reference\"");
     any->size = pod_type_bytes(instr->shape->type);
     any->bytes = (size_t)pod_shape_bytes(instr->shape);
-    step = collective_step(collective_permute, pod_ref_in(builder, 0), any);
+    step = collective_step(pod_ref_in(builder, 0), any);
+    step.run = collective_permute;
     code = collective_make_sources(builder, any, err);
     if (code == POD_OK)
         code = collective_room(builder, any, err);

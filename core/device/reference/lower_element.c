@@ -15,12 +15,10 @@ static enum pod_code element_unsupported(const struct pod_ref_builder *builder,
 }
 
 // A step of the instruction at hand with up to three operands.
-static struct pod_ref_step element_step(const struct pod_ref_builder *builder,
-                                        pod_ref_step_fn *run)
+static struct pod_ref_step element_step(const struct pod_ref_builder *builder)
 {
     int64_t count = pod_shape_elements(builder->instr->shape);
     struct pod_ref_step step = {
-        .run = run,
         .in = {POD_REF_NONE, POD_REF_NONE, POD_REF_NONE},
         .count = count,
         .flops = (double)count};
@@ -73,8 +71,9 @@ static enum pod_code element_binary(struct pod_ref_run *run,
 enum pod_code pod_ref_lower_unary(struct pod_ref_builder *builder,
                                   struct pod_err *err)
 {
-    struct pod_ref_step step = element_step(builder, element_unary);
+    struct pod_ref_step step = element_step(builder);
 
+    step.run = element_unary;
     step.with.unary =
         pod_ref_unary_find(builder->instr->opcode, builder->instr->shape->type);
     if (step.with.unary == NULL)
@@ -85,8 +84,9 @@ enum pod_code pod_ref_lower_unary(struct pod_ref_builder *builder,
 enum pod_code pod_ref_lower_binary(struct pod_ref_builder *builder,
                                    struct pod_err *err)
 {
-    struct pod_ref_step step = element_step(builder, element_binary);
+    struct pod_ref_step step = element_step(builder);
 
+    step.run = element_binary;
     step.with.binary = pod_ref_binary_find(builder->instr->opcode,
                                            builder->instr->shape->type);
     if (step.with.binary == NULL)
@@ -97,12 +97,13 @@ enum pod_code pod_ref_lower_binary(struct pod_ref_builder *builder,
 enum pod_code pod_ref_lower_compare(struct pod_ref_builder *builder,
                                     struct pod_err *err)
 {
-    struct pod_ref_step step = element_step(builder, element_binary);
+    struct pod_ref_step step = element_step(builder);
     const Xla__HloInstructionProto *proto = builder->instr->proto;
     enum pod_type type = pod_ref_shape(builder, 0)->type;
     bool total = strcmp(proto->comparison_type, "TOTALORDER") == 0 &&
                  pod_type_is_float(type);
 
+    step.run = element_binary;
     step.with.binary =
         pod_ref_compare_find(proto->comparison_direction, total, type);
     if (step.with.binary == NULL)
@@ -145,11 +146,12 @@ static enum pod_code element_select(struct pod_ref_run *run,
 enum pod_code pod_ref_lower_select(struct pod_ref_builder *builder,
                                    struct pod_err *err)
 {
-    struct pod_ref_step step = element_step(builder, element_select);
+    struct pod_ref_step step = element_step(builder);
     const struct pod_ref_value *yes = pod_ref_value(builder, 1);
     struct element_choice *choice =
         pod_ref_pool_alloc(&builder->program->pool, 1, sizeof(*choice));
 
+    step.run = element_select;
     if (choice == NULL)
         return pod_ref_no_memory(err);
     if (builder->instr->shape->type == POD_TYPE_TUPLE || yes->count != 1)
@@ -184,10 +186,11 @@ static enum pod_code element_clamp(struct pod_ref_run *run,
 enum pod_code pod_ref_lower_clamp(struct pod_ref_builder *builder,
                                   struct pod_err *err)
 {
-    struct pod_ref_step step = element_step(builder, element_clamp);
+    struct pod_ref_step step = element_step(builder);
     struct element_bounds *bounds =
         pod_ref_pool_alloc(&builder->program->pool, 1, sizeof(*bounds));
 
+    step.run = element_clamp;
     if (bounds == NULL)
         return pod_ref_no_memory(err);
     bounds->clamp = pod_ref_clamp_find(builder->instr->shape->type);
@@ -253,12 +256,13 @@ static enum pod_code element_iota(struct pod_ref_run *run,
 enum pod_code pod_ref_lower_iota(struct pod_ref_builder *builder,
                                  struct pod_err *err)
 {
-    struct pod_ref_step step = element_step(builder, element_iota);
+    struct pod_ref_step step = element_step(builder);
     const struct pod_shape *shape = builder->instr->shape;
     uint32_t along = (uint32_t)builder->instr->proto->dimensions[0];
     struct element_iota *iota =
         pod_ref_pool_alloc(&builder->program->pool, 1, sizeof(*iota));
 
+    step.run = element_iota;
     if (iota == NULL)
         return pod_ref_no_memory(err);
     iota->convert = pod_ref_convert_find(POD_TYPE_S64, shape->type);

@@ -26,14 +26,11 @@
 struct pod_ref_run;
 struct pod_ref_step;
 
-// Does one step. Fails only for what is outside the program: an interrupt, a
-// gang that broke.
-typedef enum pod_code pod_ref_step_fn(struct pod_ref_run *run,
-                                      const struct pod_ref_step *step,
-                                      struct pod_err *err);
-
 struct pod_ref_step {
-    pod_ref_step_fn *run;
+    // Does the step. Fails only for what is outside the program: an interrupt,
+    // a gang that broke.
+    enum pod_code (*run)(struct pod_ref_run *run,
+                         const struct pod_ref_step *step, struct pod_err *err);
     uint32_t in[3]; // slots, POD_REF_NONE if there are fewer
     uint32_t out;   // slot, POD_REF_NONE if the detail lists them
     int64_t count;  // elements of the result, where the step wants it

@@ -3,9 +3,9 @@
 
 #include <cblas.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/clock.h"
+#include "core/base/lock.h"
 #include "core/base/mem.h"
 #include "core/device/reference/memory.h"
 #include "core/device/reference/program.h"
@@ -13,6 +13,9 @@
 
 struct reference_device {
     struct pod_device base;
+    // For simulated waits alone; nobody signals.
+    struct pod_mutex mutex;
+    struct pod_cond cond;
     struct pod_reference_options options;
     struct pod_ref_memory *cores;
 };
@@ -41,22 +44,24 @@ static int64_t reference_ns(double amount, double rate)
 }
 
 // Waits until `duration_ns` after `start_ns`; false if it was interrupted.
-static bool reference_wait(int64_t start_ns, int64_t duration_ns,
+static bool reference_wait(struct reference_device *device, int64_t start_ns,
+                           int64_t duration_ns,
                            const struct pod_interrupt *interrupt)
 {
     int64_t end = pod_time_add(start_ns, duration_ns);
+    int64_t now = pod_clock_mono(&pod_clock_system);
+    bool interrupted = false;
 
-    for (;;) {
-        int64_t left = end - pod_clock_mono(&pod_clock_system);
-        struct timespec nap;
-        if (interrupt != NULL && atomic_load(&interrupt->asked))
-            return false;
-        if (left <= 0)
-            return true;
-        nap.tv_sec = 0;
-        nap.tv_nsec = left < REFERENCE_NAP_NS ? left : REFERENCE_NAP_NS;
-        nanosleep(&nap, NULL);
+    pod_mutex_lock(&device->mutex);
+    while (now < end && !interrupted) {
+        int64_t nap = pod_time_add(now, REFERENCE_NAP_NS);
+        pod_cond_wait_until(&device->cond, &device->mutex,
+                            nap < end ? nap : end);
+        now = pod_clock_mono(&pod_clock_system);
+        interrupted = interrupt != NULL && atomic_load(&interrupt->asked);
     }
+    pod_mutex_unlock(&device->mutex);
+    return !interrupted;
 }
 
 static bool reference_simulates(const struct reference_device *device)
@@ -68,14 +73,14 @@ static bool reference_simulates(const struct reference_device *device)
 }
 
 // Stretches a transfer that began at `start_ns`.
-static void reference_stretch(const struct reference_device *device,
-                              int64_t start_ns, double bytes)
+static void reference_stretch(struct reference_device *device, int64_t start_ns,
+                              double bytes)
 {
     int64_t duration =
         pod_time_add(device->options.latency_ns,
                      reference_ns(bytes, device->options.bandwidth));
 
-    reference_wait(start_ns, duration, NULL);
+    reference_wait(device, start_ns, duration, NULL);
 }
 
 static int64_t reference_start(const struct reference_device *device)
@@ -92,6 +97,8 @@ static void reference_free(struct pod_device *device)
     if (device == NULL)
         return;
     self = reference_of(device);
+    pod_cond_fini(&self->cond);
+    pod_mutex_fini(&self->mutex);
     pod_free(self->cores);
     pod_free(self);
 }
@@ -173,7 +180,7 @@ static enum pod_code reference_write(struct pod_device *device,
                                      uint64_t offset, const void *bytes,
                                      size_t count, struct pod_err *err)
 {
-    const struct reference_device *self = reference_of(device);
+    struct reference_device *self = reference_of(device);
     int64_t start = reference_start(self);
 
     (void)err;
@@ -189,7 +196,7 @@ static enum pod_code reference_read(struct pod_device *device,
                                     uint64_t offset, void *out_bytes,
                                     size_t count, struct pod_err *err)
 {
-    const struct reference_device *self = reference_of(device);
+    struct reference_device *self = reference_of(device);
     int64_t start = reference_start(self);
 
     (void)err;
@@ -205,7 +212,7 @@ static enum pod_code reference_copy(struct pod_device *device,
                                     struct pod_device_buffer *to,
                                     struct pod_err *err)
 {
-    const struct reference_device *self = reference_of(device);
+    struct reference_device *self = reference_of(device);
     int64_t start = reference_start(self);
 
     if (from->is_tuple || to->is_tuple || from->bytes != to->bytes)
@@ -244,7 +251,7 @@ static enum pod_code reference_execute(struct pod_device *device,
                                        const struct pod_device_launch *launch,
                                        struct pod_err *err)
 {
-    const struct reference_device *self = reference_of(device);
+    struct reference_device *self = reference_of(device);
     int64_t start = reference_start(self);
     double flops = 0;
     int64_t duration;
@@ -254,7 +261,7 @@ static enum pod_code reference_execute(struct pod_device *device,
         return code;
     duration = pod_time_add(self->options.latency_ns,
                             reference_ns(flops, self->options.flops));
-    if (reference_wait(start, duration, launch->interrupt))
+    if (reference_wait(self, start, duration, launch->interrupt))
         return POD_OK;
     return pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
                        "the execution was stopped");
@@ -311,6 +318,8 @@ pod_reference_device_new(const struct pod_reference_options *options,
     self->cores = pod_calloc(options->core_count, sizeof(*self->cores));
     if (self->cores == NULL)
         goto no_memory;
+    pod_mutex_init(&self->mutex, POD_RANK_DEVICE, "reference device");
+    pod_cond_init(&self->cond);
     self->base.ops = &reference_ops;
     self->options = *options;
     if (self->options.scratch_bytes == 0)
