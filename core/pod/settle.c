@@ -5,7 +5,7 @@
 // for it, while the handle it made lives, while its bytes are kept, and while
 // it is pinned (it is a buffer's last writer, or another record points at what
 // it made). After that it is history, which is bounded by count and by age.
-#include "core/pod/engine.h"
+#include "core/pod/graph.h"
 
 #include <assert.h>
 
@@ -150,6 +150,8 @@ void pod_settle_locked(struct pod *pod, struct pod_op *op)
     op->target_load = NULL;
     if (pod->reset == op)
         pod->reset = NULL;
+    if (op->kind == POD_KIND_GRAPH)
+        pod_graph_settle_locked(op);
     pod_op_free_work(op);
     pod_retire_locked(pod, op);
 }
@@ -222,6 +224,18 @@ static void history_expire(struct pod *pod, struct pod_op *op,
     pod_list_push_back(&after->garbage, &op->link);
 }
 
+// A failed or lost handle can be named again while its record is history: what
+// does that holds the record, which comes back when it is let go.
+static bool history_recall(struct pod *pod, struct pod_op *op)
+{
+    if (op->pins <= retire_own_pins(op))
+        return false;
+    pod_list_remove(&op->link);
+    pod->history_count--;
+    op->retired = false;
+    return true;
+}
+
 static bool history_due(const struct pod *pod, const struct pod_op *oldest)
 {
     int64_t due = pod_time_add(oldest->retired_ns, pod->options.history_age_ns);
@@ -237,7 +251,8 @@ void pod_history_trim_locked(struct pod *pod, struct pod_after *after)
             POD_CONTAINER(pod->history.next, struct pod_op, link);
         if (!history_due(pod, oldest))
             return;
-        history_expire(pod, oldest, after);
+        if (!history_recall(pod, oldest))
+            history_expire(pod, oldest, after);
     }
 }
 
