@@ -3,7 +3,6 @@
 
 #include <fenv.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,6 +190,17 @@ double api_number_get_float(enum pod_type type, const unsigned char *in)
 
 // ---------------------------------------------------------------- printing
 
+// "%.{digits}g" of the value. strfromd and not snprintf: a library that hooks
+// printf makes all of it slow.
+static void number_print(int digits, double value,
+                         char out[API_NUMBER_TEXT_BYTES])
+{
+    char format[6] = {'%', '.', '0', '0', 'g', '\0'};
+    format[2] = (char)('0' + digits / 10);
+    format[3] = (char)('0' + digits % 10);
+    (void)strfromd(out, API_NUMBER_TEXT_BYTES, format, value);
+}
+
 static bool number_reads_back(const struct number_format *format,
                               const char *text, uint64_t code)
 {
@@ -210,7 +220,7 @@ static bool number_print_away(const struct number_format *format, int digits,
         return false;
     int before = fegetround();
     (void)fesetround(value > 0 ? FE_UPWARD : FE_DOWNWARD);
-    (void)snprintf(out, API_NUMBER_TEXT_BYTES, "%.*g", digits, value);
+    number_print(digits, value, out);
     (void)fesetround(before);
     return number_reads_back(format, out, code);
 }
@@ -236,7 +246,7 @@ void api_number_print_float(enum pod_type type, const unsigned char *in,
         return;
     }
     if (fabs(value) <= whole && nearbyint(value) == value) {
-        (void)snprintf(out, API_NUMBER_TEXT_BYTES, "%.0f", value);
+        (void)strfromd(out, API_NUMBER_TEXT_BYTES, "%.0f", value);
         return;
     }
     // So many digits always survive in a normal number, and %g drops zeros at
@@ -245,10 +255,10 @@ void api_number_print_float(enum pod_type type, const unsigned char *in,
     if (digits < 1 || fabs(value) < ldexp(1, 1 - format->bias))
         digits = 1;
     for (; digits < 17; digits++) {
-        (void)snprintf(out, API_NUMBER_TEXT_BYTES, "%.*g", digits, value);
+        number_print(digits, value, out);
         if (number_reads_back(format, out, code) ||
             number_print_away(format, digits, code, value, out))
             return;
     }
-    (void)snprintf(out, API_NUMBER_TEXT_BYTES, "%.17g", value);
+    number_print(17, value, out);
 }

@@ -2,19 +2,18 @@
 #include "api/values.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/digits.h"
 #include "api/json.h"
 #include "api/number.h"
 
 // ------------------------------------------------------------------ locale
-// printf follows the thread's locale; the "C" locale is put in force around
+// strfromd follows the thread's locale; the "C" locale is put in force around
 // its use. (The digits of a big integer read the same in all.)
 
 static pthread_once_t values_once = PTHREAD_ONCE_INIT;
@@ -287,15 +286,18 @@ static void values_print_integer(enum pod_type type, const unsigned char *in,
                                  struct pod_str *out)
 {
     char text[API_NUMBER_TEXT_BYTES];
+    char *at = text;
     uint64_t value = api_number_get_integer(type, in);
-    const char *quote = pod_type_bytes(type) == 8 ? "\"" : "";
-    if (pod_type_is_signed(type))
-        (void)snprintf(text, sizeof(text), "%s%" PRId64 "%s", quote,
-                       (int64_t)value, quote);
-    else
-        (void)snprintf(text, sizeof(text), "%s%" PRIu64 "%s", quote, value,
-                       quote);
-    pod_str_puts(out, text);
+    bool negative = pod_type_is_signed(type) && (int64_t)value < 0;
+    bool wide = pod_type_bytes(type) == 8;
+    if (wide)
+        *at++ = '"';
+    if (negative)
+        *at++ = '-';
+    at = api_put_u64(at, negative ? -value : value);
+    if (wide)
+        *at++ = '"';
+    pod_str_append(out, text, (size_t)(at - text));
 }
 
 static void values_print_float(enum pod_type type, const unsigned char *in,
