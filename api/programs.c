@@ -107,7 +107,7 @@ static struct pod_blob *programs_copy(struct api_request *req)
     return copy;
 }
 
-// `requests` has room for the compilation and all loads there can be.
+// `requests` has room for the compilation and all loads the query can name.
 static enum pod_code programs_read(struct api_request *req,
                                    struct pod_request *requests,
                                    struct api_submission *submission,
@@ -141,12 +141,21 @@ static enum pod_code programs_read(struct api_request *req,
     return compile->compile.program != NULL ? POD_OK : api_err_memory(err);
 }
 
+// How many loads the query may name: its commas and one.
+static size_t programs_most_loads(const struct api_request *req)
+{
+    size_t count = 1;
+    for (const char *at = api_target(req); *at != '\0'; at++)
+        count += *at == ',' || *at == '%';
+    return count;
+}
+
 void api_programs_post(struct api_request *req)
 {
     struct pod_err err = POD_ERR_NONE;
     char digest[API_DIGEST_NAME_BYTES];
     struct pod_request *requests =
-        pod_calloc(1 + PROGRAMS_LOADS_MAX, sizeof(*requests));
+        pod_calloc(1 + programs_most_loads(req), sizeof(*requests));
     struct api_submission submission = {.requests = requests,
                                         .made = POD_REF_PROGRAM};
     enum pod_code code = requests == NULL
