@@ -426,8 +426,9 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
                                "its host is not connected");
         return;
     }
-    if (compiled == NULL) {
-        pod_launch_fail_locked(pod, op, POD_REASON_INTERNAL,
+    // Only a load that runs in spite of failures comes here without.
+    if (compiled == NULL || compiled->failed) {
+        pod_launch_fail_locked(pod, op, POD_REASON_INVALID_PROGRAM,
                                "the program was not compiled");
         return;
     }

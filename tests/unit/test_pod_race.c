@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/log.h"
 #include "core/base/mem.h"
 #include "core/driver/inproc.h"
 #include "core/pod/pod.h"
@@ -409,5 +410,6 @@ int main(void)
         cmocka_unit_test(test_race),
     };
 
+    pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT); // losses are meant here
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
