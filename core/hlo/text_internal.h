@@ -74,6 +74,9 @@ enum pod_code pod_text_no_memory(struct text *t);
 char pod_text_peek(struct text *t);
 // Takes the character if it is next.
 bool pod_text_take(struct text *t, char c);
+// Takes the character if it stands right here, with no blank before it: what
+// joins the numbers of one token ("1_1x0_2"), where a name may follow a blank.
+bool pod_text_take_joint(struct text *t, char c);
 // Takes the string if it is next; it need not end a word.
 bool pod_text_take_string(struct text *t, const char *string);
 // Takes a word (letters, digits, "_.-") if it is exactly this one.

@@ -139,6 +139,14 @@ bool pod_text_take(struct text *t, char c)
     return true;
 }
 
+bool pod_text_take_joint(struct text *t, char c)
+{
+    if (t->at == t->length || t->data[t->at] != c)
+        return false;
+    t->at++;
+    return true;
+}
+
 bool pod_text_take_string(struct text *t, const char *string)
 {
     size_t length = strlen(string);

@@ -182,7 +182,7 @@ static enum pod_code values_pad(struct text *t, int64_t *low, int64_t *high,
         code = pod_text_need(t, '_');
     if (code == POD_OK)
         code = pod_text_integer(t, high);
-    if (code == POD_OK && interior != NULL && pod_text_take(t, '_'))
+    if (code == POD_OK && interior != NULL && pod_text_take_joint(t, '_'))
         code = pod_text_integer(t, interior);
     return code;
 }
@@ -204,7 +204,7 @@ enum pod_code pod_text_padding(struct text *t, Xla__HloInstructionProto *instr)
         code = values_pad(t, &dimension->edge_padding_low,
                           &dimension->edge_padding_high,
                           &dimension->interior_padding);
-    } while (code == POD_OK && pod_text_take(t, 'x'));
+    } while (code == POD_OK && pod_text_take_joint(t, 'x'));
     if (code != POD_OK)
         return code;
     return pod_text_pop_pointers(t, base, &instr->padding_config->n_dimensions,
@@ -224,7 +224,7 @@ static enum pod_code values_window_size(struct text *t, Xla__Window *window)
         dimension->window_dilation = 1;
         dimension->base_dilation = 1;
         code = pod_text_integer(t, &dimension->size);
-    } while (code == POD_OK && pod_text_take(t, 'x'));
+    } while (code == POD_OK && pod_text_take_joint(t, 'x'));
     if (code != POD_OK)
         return code;
     return pod_text_pop_pointers(t, base, &window->n_dimensions,

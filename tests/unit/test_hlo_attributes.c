@@ -202,6 +202,20 @@ static void test_padding_and_slice(void **state)
     pod_hlo_module_free(module);
 }
 
+// A name on the next line is no part of the numbers before it.
+static void test_a_name_may_follow_padding(void **state)
+{
+    struct pod_hlo_module *module =
+        parse_body("a = f32[4] parameter(0)\nz = f32[] constant(0)\n"
+                   "p = f32[6] pad(a, z), padding=1_1\n"
+                   "x1 = f32[6] add(p, p)\n"
+                   "q = f32[8] pad(x1, z), padding=1_1\n"
+                   "_y = f32[8] add(q, q)");
+    (void)state;
+    assert_string_equal(root(module)->proto->name, "_y");
+    pod_hlo_module_free(module);
+}
+
 static const char *const add_computation =
     "add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT z = f32[] "
     "add(x, y) }\n";
@@ -508,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_common_attributes),
         cmocka_unit_test(test_window_and_labels),
         cmocka_unit_test(test_padding_and_slice),
+        cmocka_unit_test(test_a_name_may_follow_padding),
         cmocka_unit_test(test_replica_groups),
         cmocka_unit_test(test_replica_groups_refused),
         cmocka_unit_test(test_generators),
