@@ -410,13 +410,14 @@ void api_conn_last_words(struct api_conn *conn, const struct pod_err *err)
     char head[512];
     int status = pod_reason_status(err->reason);
     const char *id = conn->req != NULL ? conn->req->id : "";
-    json_t *json =
-        json_pack("{s:s+, s:s, s:i, s:o, s:s, s:s, s:b, s:s}", "type",
-                  "urn:podd:problem:", pod_reason_name(err->reason), "title",
-                  api_status_text(status), "status", status, "detail",
-                  api_json_text(err->text), "code", pod_code_name(err->code),
-                  "reason", pod_reason_name(err->reason), "retryable",
-                  (int)pod_reason_retryable(err->reason), "request_id", id);
+    const char *target = conn->target != NULL ? conn->target : "";
+    json_t *json = json_pack(
+        "{s:s+, s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:s}", "type",
+        "urn:podd:problem:", pod_reason_name(err->reason), "title",
+        api_status_text(status), "status", status, "detail",
+        api_json_text(err->text), "instance", api_json_text(target), "code",
+        pod_code_name(err->code), "reason", pod_reason_name(err->reason),
+        "retryable", (int)pod_reason_retryable(err->reason), "request_id", id);
     char *body = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
 
     conn->linger = true;

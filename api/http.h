@@ -43,6 +43,10 @@ const char *api_request_header(const struct api_request *req, const char *name);
 // The client's address without port, "127.0.0.1".
 const char *api_client(const struct api_request *req);
 
+// Who it is: the short name of its token, "uid:1000" for a user known by the
+// socket, or "" where nobody has to say.
+const char *api_identity(const struct api_request *req);
+
 // Zeroed memory that lives as long as the request; NULL: no memory.
 void *api_alloc(struct api_request *req, size_t bytes);
 // A copy as api_alloc.

@@ -20,6 +20,7 @@
 
 #include "api/body.h"
 #include "api/http.h"
+#include "api/keyed.h"
 #include "api/park.h"
 #include "api/problem.h"
 #include "api/route.h"
@@ -176,6 +177,9 @@ struct api_request {
     size_t parameter_count;
     struct api_body body;
 
+    char identity[24];       // api_identity
+    struct api_keyed *keyed; // its Idempotency-Key, or NULL
+
     // The reply.
     struct MHD_Response *response;
     int status;
@@ -294,6 +298,8 @@ struct api_server {
     void (*on_notify)(struct api_server *server, void *arg);
     void *on_notify_arg;
     struct api_budget staging;
+    struct api_answers *answers; // of Idempotency-Keys
+    uint8_t key_secret[16];      // of this run, in the names of keys
     char **hosts; // allowed, with the listen address; lower case, no port
     size_t host_count;
     char **origins;

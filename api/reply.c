@@ -113,7 +113,8 @@ static int reply_dump(const char *bytes, size_t length, void *arg)
 }
 
 // What does not fit the scratch memory is dumped into text that grows.
-static struct MHD_Response *reply_dump_large(const json_t *json)
+static struct MHD_Response *reply_dump_large(struct api_request *req,
+                                             const json_t *json)
 {
     struct pod_str text = {.data = NULL};
     struct MHD_Response *response = NULL;
@@ -122,6 +123,8 @@ static struct MHD_Response *reply_dump_large(const json_t *json)
         pod_str_puts(&text, "\n");
         size_t length = text.length;
         char *bytes = pod_str_take(&text);
+        if (bytes != NULL)
+            api_keyed_content(req, bytes, length);
         if (bytes != NULL)
             response = MHD_create_response_from_buffer_with_free_callback(
                 length, bytes, pod_free);
@@ -140,9 +143,10 @@ void api_reply_json(struct api_request *req, int status, json_t *owned_json)
     size_t length = json_dumpb(owned_json, scratch, room, REPLY_JSON_FLAGS);
 
     if (length > room) {
-        response = reply_dump_large(owned_json);
+        response = reply_dump_large(req, owned_json);
     } else if (length > 0) {
         scratch[length] = '\n';
+        api_keyed_content(req, scratch, length + 1);
         response = MHD_create_response_from_buffer(length + 1, scratch,
                                                    MHD_RESPMEM_MUST_COPY);
     } else {
@@ -166,6 +170,7 @@ static void *reply_unconst(const void *bytes)
 void api_reply_text(struct api_request *req, int status, const char *type,
                     const char *text, size_t length)
 {
+    api_keyed_content(req, text, length);
     reply_set(req, status, type,
               MHD_create_response_from_buffer(length, reply_unconst(text),
                                               MHD_RESPMEM_MUST_COPY));

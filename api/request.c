@@ -122,6 +122,11 @@ const char *api_client(const struct api_request *req)
     return req->conn->client;
 }
 
+const char *api_identity(const struct api_request *req)
+{
+    return req->identity;
+}
+
 void *api_state(const struct api_request *req)
 {
     return req->state;
@@ -256,6 +261,7 @@ void api_request_free(struct api_request *req)
     pod_list_remove(&req->thread_link);
     pod_mutex_unlock(&server->shared.lock);
     api_park_leave(req);
+    api_keyed_fini(req);
     api_body_fini(req);
     if (req->response != NULL)
         MHD_destroy_response(req->response);
@@ -289,6 +295,7 @@ void api_request_completed(void *arg, struct MHD_Connection *connection,
 
 static enum MHD_Result request_queue(struct api_request *req)
 {
+    api_keyed_end(req);
     api_reply_decorate(req);
     req->stage = API_STAGE_REPLYING;
     api_conn_enter(req->conn, API_PHASE_REPLY);
@@ -337,7 +344,8 @@ static enum MHD_Result request_settle(struct api_request *req)
                                   : "the handler gave no answer");
             break;
         }
-        api_body_fini(req);
+        if (!api_keyed_waits(req))
+            api_body_fini(req);
         if (req->abandoned || req->conn->hung_up || req->server->abandon_done)
             return MHD_NO;
         if (!req->woken) {
@@ -453,6 +461,9 @@ static enum pod_code request_admit(struct api_request *req, const char *version,
         return POD_OK;
     }
     req->body.kind = req->match.route->body;
+    code = api_keyed_headers(req, err);
+    if (code != POD_OK || api_keyed_replays(req))
+        return code;
     if (req->match.route->on_headers != NULL)
         req->match.route->on_headers(req);
     return req->response == NULL ? api_body_admit(req, err) : POD_OK;
@@ -481,7 +492,9 @@ static enum api_phase request_body_phase(const struct api_request *req)
 {
     if (req->conn->hung_up)
         return API_PHASE_GONE;
-    return req->body.kind == API_BODY_DATA ? API_PHASE_DATA : API_PHASE_JSON;
+    return req->body.kind == API_BODY_DATA || api_keyed_replays(req)
+               ? API_PHASE_DATA
+               : API_PHASE_JSON;
 }
 
 static enum MHD_Result request_first(struct api_request *req,
@@ -524,8 +537,12 @@ static enum MHD_Result request_piece(struct api_request *req, const char *data,
         req->discarded += length;
         return req->discarded <= REQUEST_DISCARD_BYTES ? MHD_YES : MHD_NO;
     }
-    if (req->response == NULL &&
-        api_body_append(req, data, length, &err) != POD_OK)
+    if (req->response != NULL)
+        return MHD_YES;
+    if (api_keyed_update(req, data, length, &err) != POD_OK)
+        request_break_off(req, &err);
+    else if (!api_keyed_replays(req) &&
+             api_body_append(req, data, length, &err) != POD_OK)
         request_break_off(req, &err);
     return MHD_YES;
 }
@@ -540,9 +557,9 @@ static enum MHD_Result request_whole(struct api_request *req)
         return MHD_NO;
     if (req->response == NULL) {
         req->stage = API_STAGE_HANDLING;
-        if (api_body_finish(req, &err) != POD_OK)
+        if (!api_keyed_replays(req) && api_body_finish(req, &err) != POD_OK)
             api_problem(req, &err);
-        else
+        else if (api_keyed_begin(req))
             req->match.route->handle(req);
     }
     return request_settle(req);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "api/http_internal.h"
+#include "api/idempotency.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
@@ -137,6 +138,9 @@ static bool server_copy_options(struct api_server *server,
     server->on_notify = options->on_notify;
     server->on_notify_arg = options->on_notify_arg;
     server->staging = options->staging;
+    server->answers = api_answers_new(&options->answers);
+    if (server->answers == NULL)
+        return false;
     (void)snprintf(host, sizeof(host), "%s", server->address);
     char *colon = strrchr(host, ':');
     if (colon != NULL)
@@ -218,6 +222,7 @@ static struct api_server *server_new_empty(void)
         pod_list_init(&server->phases[i]);
     pod_mutex_init(&server->shared.lock, POD_RANK_PARKED, "parked");
     (void)!getrandom(&server->id_state, sizeof(server->id_state), 0);
+    (void)!getrandom(server->key_secret, sizeof(server->key_secret), 0);
     return server;
 }
 
@@ -263,6 +268,7 @@ void api_server_free(struct api_server *server)
     server_free_list(server->hosts, server->host_count);
     server_free_list(server->origins, server->origin_count);
     api_request_free_spare(server);
+    api_answers_free(server->answers);
     pod_map_fini(&server->addresses);
     pod_free(server->heap);
     pod_mutex_fini(&server->shared.lock);

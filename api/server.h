@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/idempotency.h"
 #include "api/route.h"
 #include "core/base/err.h"
 
@@ -64,7 +65,8 @@ struct api_server_options {
     size_t route_count;
     struct api_limits limits;
     struct api_budget staging;
-    void *app; // handed to handlers (api_app)
+    struct api_answers_limits answers; // of requests with an Idempotency-Key
+    void *app;                         // handed to handlers (api_app)
     // Called on the loop's thread after api_server_notify, once for any number
     // of notifications. The place to collect woken waiters
     // (api_watch_collect). May be NULL.

@@ -7,6 +7,7 @@
 #include "api/common.h"
 #include "api/digits.h"
 #include "api/ids.h"
+#include "api/keyed.h"
 #include "api/park.h"
 #include "api/problem.h"
 #include "api/query.h"
@@ -101,6 +102,7 @@ struct submit_state {
     uint64_t number;
     int64_t deadline_ns;
     bool made;
+    bool told; // api_keyed_accepted
 };
 
 static void submit_resume(struct api_request *req, enum api_wake why);
@@ -116,6 +118,9 @@ static void submit_look(struct api_request *req, bool last)
         return;
     }
     bool done = view.state > POD_SCHED_RUNNING;
+    if (!done && !state->told && api_keyed_is_first(req))
+        api_keyed_accepted(req, 202, api_event_json(&view));
+    state->told = true;
     // It was accepted: no place to wait is no reason to refuse it.
     if (done || last ||
         api_park(req, state->deadline_ns, submit_resume, &err) != POD_OK) {

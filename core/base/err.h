@@ -76,8 +76,10 @@ enum pod_code {
     /* requests that are sound but impossible */                               \
     X(HANDLE_FREED, FAILED_PRECONDITION, 409, false)                           \
     X(IN_USE, FAILED_PRECONDITION, 409, false)                                 \
+    X(IDEMPOTENCY_IN_PROGRESS, ABORTED, 409, true)                             \
     X(ALREADY_FINISHED, FAILED_PRECONDITION, 409, false)                       \
     X(HOST_CORDONED, FAILED_PRECONDITION, 409, true)                           \
+    X(IDEMPOTENCY_KEY_REUSED, INVALID_ARGUMENT, 422, false)                    \
     X(UNKNOWN_HANDLE, NOT_FOUND, 422, false)                                   \
     X(UNKNOWN_CORE, NOT_FOUND, 422, false)                                     \
     X(DEPENDENCY_EXPIRED, FAILED_PRECONDITION, 422, false)                     \
@@ -90,6 +92,8 @@ enum pod_code {
     X(BAD_ASSIGNMENT, INVALID_ARGUMENT, 422, false)                            \
     X(DUPLICATE_OUTPUT, INVALID_ARGUMENT, 422, false)                          \
     X(IS_A_TUPLE, INVALID_ARGUMENT, 422, false)                                \
+    X(CYCLE, INVALID_ARGUMENT, 422, false)                                     \
+    X(INVALID_GRAPH, INVALID_ARGUMENT, 422, false)                             \
     X(RESOURCE_EXHAUSTED, RESOURCE_EXHAUSTED, 422, false)                      \
     /* requests that may be repeated */                                        \
     X(STAGING_FULL, RESOURCE_EXHAUSTED, 429, true)                             \
