@@ -77,7 +77,7 @@ static bool compile_open(const struct pod_compiled *compiled)
     bool open = false;
 
     for (size_t i = 0; i < compiled->host_count; i++)
-        open = open || compiled->hosts[i].call.state != POD_CALL_IDLE;
+        open = open || compiled->hosts[i].call.open;
     return open;
 }
 
@@ -354,6 +354,15 @@ static void compile_resume_loads(struct pod *pod,
                                after);
 }
 
+// What is compiled for nobody any more is freed on its hosts, then here.
+static void compile_tidy(struct pod *pod, struct pod_compiled *compiled,
+                         struct pod_after *after)
+{
+    if (compiled->refs == 0)
+        compile_discard(pod, compiled, after);
+    compile_release(compiled);
+}
+
 static void compile_freed(struct pod *pod, struct pod_compiled *compiled,
                           struct pod_answer *answer, struct pod_after *after)
 {
@@ -367,7 +376,7 @@ static void compile_freed(struct pod *pod, struct pod_compiled *compiled,
         pod_complete_locked(pod, op, after);
         compiled->refs--;
     }
-    compile_release(compiled);
+    compile_tidy(pod, compiled, after);
 }
 
 void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
@@ -390,7 +399,7 @@ void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
         return;
     }
     compile_resume_loads(pod, host, after);
-    compile_release(compiled);
+    compile_tidy(pod, compiled, after);
 }
 
 // ----------------------------------------------------------------------- loads
@@ -445,7 +454,7 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
     pod_list_push_back(&on->joined, &op->joined);
     // A call of the incarnation before may still want its answer; the loads
     // that wait are looked at again then.
-    if (on->call.state != POD_CALL_IDLE)
+    if (on->call.open)
         return;
     on->state = POD_COMPILED_OPEN;
     on->incarnation = host->incarnation;
@@ -459,8 +468,7 @@ static bool free_has(const struct pod *pod, const struct pod_compiled *compiled,
 {
     return compiled->hosts[host].state == POD_COMPILED_READY &&
            compiled->hosts[host].incarnation == pod->hosts[host]->incarnation &&
-           compiled->hosts[host].call.state == POD_CALL_IDLE &&
-           pod_host_up(pod->hosts[host]) &&
+           !compiled->hosts[host].call.open && pod_host_up(pod->hosts[host]) &&
            (pod->hosts[host]->features & POD_DRIVER_FREE_PROGRAM) != 0;
 }
 
@@ -470,7 +478,9 @@ void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
     struct pod_compiled *compiled = op->target_program->compiled;
 
     op->target_program->compiled = NULL;
-    if (compiled == NULL || compiled->refs > 1) {
+    // Others share it, or it is still being compiled for an operation that has
+    // ended: then it is freed when that is done.
+    if (compiled == NULL || compiled->refs > 1 || !compiled->done) {
         if (compiled != NULL)
             compiled->refs--;
         pod_done_local_locked(pod, op);

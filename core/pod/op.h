@@ -14,6 +14,7 @@
 
 struct pod_buffer;
 struct pod_compiled;
+struct pod_graph;
 struct pod_host;
 struct pod_loaded;
 struct pod_op;
@@ -88,7 +89,8 @@ struct pod_call {
     struct pod_list link;        // in the host's outbox
     struct pod_list cancel_link; // in the host's list of cancels to send
     enum pod_call_kind kind;
-    enum pod_call_state state;
+    enum pod_call_state state; // guarded by the outbox's lock
+    bool open;                 // queued or sent; guarded by the engine's lock
     bool cancel_asked;
     bool started;
     uint32_t index; // meaning is the kind's: slot of a transfer, launch group
@@ -184,11 +186,14 @@ struct pod_op {
     struct pod_label *labels;
     size_t label_count;
     uint64_t graph; // 0: none
+    // The operation of that number; valid until this one has ended.
+    struct pod_op *graph_op;
 
     // ---- what it made (by kind), owned by this record; NULL: nothing
     struct pod_buffer *buffer;
     struct pod_program *program;
     struct pod_loaded *load;
+    struct pod_graph *members; // GRAPH
 
     // ---- what it works on, as numbers: for showing, always valid (fixed)
     uint64_t buffer_number;  // made, written, read, freed, copied to

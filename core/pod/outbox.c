@@ -42,11 +42,12 @@ void pod_call_queue_locked(struct pod_call *call, struct pod_after *after)
 {
     struct pod_host *host = call->host;
 
-    assert(call->state == POD_CALL_IDLE);
-    call->state = POD_CALL_QUEUED;
+    assert(!call->open);
+    call->open = true;
     if (call->op != NULL)
         call->op->open_calls++;
     pod_mutex_lock(&host->outbox_lock);
+    call->state = POD_CALL_QUEUED;
     pod_list_push_back(&host->outbox, &call->link);
     pod_mutex_unlock(&host->outbox_lock);
     after->kick |= UINT64_C(1) << (host->id % 64);
@@ -70,18 +71,23 @@ bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after)
         after->kick |= UINT64_C(1) << (host->id % 64);
     }
     pod_mutex_unlock(&host->outbox_lock);
-    if (taken_back && call->op != NULL)
+    if (!taken_back)
+        return false;
+    call->open = false;
+    if (call->op != NULL)
         call->op->open_calls--;
-    return taken_back;
+    return true;
 }
 
 void pod_call_answered_locked(struct pod_call *call)
 {
+    assert(call->open); // a driver answers once
     pod_mutex_lock(&call->host->outbox_lock);
     pod_list_remove(&call->cancel_link);
     call->state = POD_CALL_IDLE;
     call->cancel_asked = false;
     pod_mutex_unlock(&call->host->outbox_lock);
+    call->open = false;
     if (call->op != NULL)
         call->op->open_calls--;
 }
