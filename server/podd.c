@@ -20,6 +20,7 @@
 #include "core/base/str.h"
 #include "core/pod/pod.h"
 #include "server/config.h"
+#include "server/pod_remote.h"
 #include "server/pod_spec.h"
 
 enum {
@@ -39,6 +40,9 @@ struct podd_settings {
     char *config;
     char *listen;
     char *pod;
+    char *worker_tls_ca;
+    char *worker_tls_cert;
+    char *worker_tls_key;
     struct pod_setting_list allowed_hosts;
     uint64_t staging_bytes;
     uint64_t history_count;
@@ -55,9 +59,16 @@ static const char default_pod[] = "local:2x2x1,hosts=2,cores=2";
 
 static enum pod_code podd_check_pod(const void *settings, struct pod_err *err)
 {
+    const char *text = ((const struct podd_settings *)settings)->pod;
+    struct pod_remote remote;
     struct pod_spec spec;
-    return pod_spec_parse(((const struct podd_settings *)settings)->pod, &spec,
-                          err);
+
+    if (!pod_remote_is(text))
+        return pod_spec_parse(text, &spec, err);
+    enum pod_code code = pod_remote_parse(text, &remote, err);
+    if (code == POD_OK)
+        pod_remote_fini(&remote);
+    return code;
 }
 
 // "host:port" with a port of 0..65535.
@@ -121,7 +132,17 @@ static const struct pod_setting podd_table[] = {
      "ADDRESS:PORT to serve at; port 0 picks one [127.0.0.1:8480]",
      podd_check_listen},
     {"pod", POD_SETTING_TEXT, AT(pod),
-     "the hosts [local:2x2x1,hosts=2,cores=2]", podd_check_pod},
+     "the hosts: local:XxYxZ,... or grpc+pod://HOST:PORT,... "
+     "[local:2x2x1,hosts=2,cores=2]",
+     podd_check_pod},
+    {"worker-tls-ca", POD_SETTING_TEXT, AT(worker_tls_ca),
+     "file with who signs the workers' certificates; turns TLS on", NULL},
+    {"worker-tls-cert", POD_SETTING_TEXT, AT(worker_tls_cert),
+     "file with the certificate shown to workers", NULL},
+    {"worker-tls-key", POD_SETTING_TEXT, AT(worker_tls_key),
+     "file with its key", NULL},
+    {"insecure", POD_SETTING_FLAG, AT(insecure),
+     "allow plain text to workers on other machines", NULL},
     {"allowed-host", POD_SETTING_LIST, AT(allowed_hosts),
      "another name users reach it by; may be repeated", NULL},
     {"staging-bytes", POD_SETTING_BYTES, AT(staging_bytes),
@@ -152,6 +173,39 @@ static int podd_usage(const char *text)
     return PODD_EXIT_USAGE;
 }
 
+static bool podd_is_remote(const struct podd_settings *settings)
+{
+    return settings->pod != NULL && pod_remote_is(settings->pod);
+}
+
+// 0, or the exit code of a usage error.
+static int podd_check_workers(const struct podd_settings *settings)
+{
+    struct pod_remote remote;
+    struct pod_err err;
+    const char *far;
+
+    if ((settings->worker_tls_cert == NULL) !=
+        (settings->worker_tls_key == NULL))
+        return podd_usage("--worker-tls-cert and --worker-tls-key belong "
+                          "together");
+    if (settings->worker_tls_cert != NULL && settings->worker_tls_ca == NULL)
+        return podd_usage("--worker-tls-cert needs --worker-tls-ca");
+    if (!podd_is_remote(settings) || settings->worker_tls_ca != NULL ||
+        settings->insecure)
+        return 0;
+    if (pod_remote_parse(settings->pod, &remote, &err) != POD_OK)
+        return podd_usage(err.text);
+    far = pod_remote_beyond_loopback(&remote);
+    if (far != NULL)
+        fprintf(stderr,
+                "podd: --pod '%s': plain text beyond this machine; give "
+                "--worker-tls-ca, or --insecure\n",
+                far);
+    pod_remote_fini(&remote);
+    return far == NULL ? 0 : PODD_EXIT_USAGE;
+}
+
 // What the settings mean together. -1: go on, else the exit code.
 static int podd_check(const struct podd_settings *settings)
 {
@@ -167,6 +221,9 @@ static int podd_check(const struct podd_settings *settings)
                 listen);
         return PODD_EXIT_USAGE;
     }
+    int workers = podd_check_workers(settings);
+    if (workers != 0)
+        return workers;
     return settings->check_config ? 0 : -1;
 }
 
@@ -176,6 +233,7 @@ struct podd {
     struct podd_settings settings;
     struct pod *pod;
     struct pod_spec_shared *hosts;
+    struct pod_grpc_hub *workers;
     struct api_server *server;
     struct api_app app;
 };
@@ -202,6 +260,38 @@ static void podd_notify(void *arg)
         api_server_notify(podd->server);
 }
 
+static enum pod_code podd_add_workers(struct podd *podd, struct pod_err *err)
+{
+    const struct podd_settings *settings = &podd->settings;
+    const struct pod_remote_tls tls = {
+        .ca = settings->worker_tls_ca,
+        .cert = settings->worker_tls_cert,
+        .key = settings->worker_tls_key,
+    };
+    struct pod_remote remote;
+    enum pod_code code = pod_remote_parse(settings->pod, &remote, err);
+
+    if (code != POD_OK)
+        return code;
+    code = pod_remote_add_hosts(&remote, &tls, podd->pod, &podd->workers, err);
+    pod_remote_fini(&remote);
+    return code;
+}
+
+static enum pod_code podd_add_hosts(struct podd *podd, struct pod_err *err)
+{
+    const char *text =
+        podd->settings.pod != NULL ? podd->settings.pod : default_pod;
+    struct pod_spec spec;
+
+    if (podd_is_remote(&podd->settings))
+        return podd_add_workers(podd, err);
+    enum pod_code code = pod_spec_parse(text, &spec, err);
+    if (code != POD_OK)
+        return code;
+    return pod_spec_add_hosts(&spec, podd->pod, &podd->hosts, err);
+}
+
 static enum pod_code podd_make_pod(struct podd *podd, struct pod_err *err)
 {
     const struct podd_settings *settings = &podd->settings;
@@ -218,15 +308,10 @@ static enum pod_code podd_make_pod(struct podd *podd, struct pod_err *err)
         podd_random_instance(options.instance, sizeof(options.instance), err);
     if (code != POD_OK)
         return code;
-    struct pod_spec spec;
-    code = pod_spec_parse(settings->pod != NULL ? settings->pod : default_pod,
-                          &spec, err);
-    if (code != POD_OK)
-        return code;
     podd->pod = pod_new(&options);
     if (podd->pod == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    return pod_spec_add_hosts(&spec, podd->pod, &podd->hosts, err);
+    return podd_add_hosts(podd, err);
 }
 
 static enum pod_code podd_make_server(struct podd *podd, struct pod_err *err)
@@ -333,7 +418,10 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
         code = pod_start(podd->pod, err);
     if (code != POD_OK)
         return code;
-    pod_await_hosts(podd->pod, 5 * POD_NS_PER_S);
+    // Workers may be long in coming: users see that better than a closed port.
+    pod_await_hosts(podd->pod, podd_is_remote(&podd->settings)
+                                   ? POD_NS_PER_S
+                                   : 5 * POD_NS_PER_S);
     code = api_server_start(podd->server, err);
     if (code != POD_OK) {
         pod_stop(podd->pod);
@@ -351,8 +439,9 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
 static void podd_fini(struct podd *podd)
 {
     api_server_free(podd->server);
-    pod_free(podd->pod);
+    pod_destroy(podd->pod);
     pod_spec_shared_free(podd->hosts);
+    pod_grpc_hub_free(podd->workers);
 }
 
 // As many connections as the system allows.

@@ -59,6 +59,7 @@ enum {
     POD_DRIVER_CANCEL = 2,       // cancel may stop a running operation
     POD_DRIVER_FREE_PROGRAM = 4, // compiled programs can be freed
     POD_DRIVER_PEER_COPY = 8,    // can fetch from another host
+    POD_DRIVER_WHOLE = 16,       // moves whole buffers only
 };
 
 struct pod_driver_core {
@@ -158,6 +159,13 @@ struct pod_driver_ops {
     // Both buffers are of this host and of one size.
     void (*copy)(struct pod_driver *driver, const struct pod_driver_call *call,
                  uint64_t from, uint64_t to);
+    // From a buffer of another host, by that host's number (as given to the
+    // drivers' makers), straight to one of this host and of the same size. Only
+    // with POD_DRIVER_PEER_COPY on both. UNAVAILABLE: the other host cannot be
+    // reached from this one; the bytes may still be moved by hand.
+    void (*copy_from_peer)(struct pod_driver *driver,
+                           const struct pod_driver_call *call, uint32_t host,
+                           uint64_t from, uint64_t to);
 
     // The result has `shape`.
     void (*compile)(struct pod_driver *driver,

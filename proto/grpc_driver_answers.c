@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of what was sent.
+//
+// A worker is another program: what it says is used once, if it is about
+// something open, and is of the kind and size that was asked for.
+#include <inttypes.h>
+
+#include "core/base/mem.h"
+#include "proto/grpc_driver_internal.h"
+
+static bool answers_makes(enum gd_kind kind)
+{
+    return kind == GD_ALLOCATE || kind == GD_TUPLE || kind == GD_COMPILE ||
+           kind == GD_LOAD;
+}
+
+static void answers_forget_first_failed_locked(struct gd *driver)
+{
+    struct pod_list *first = pod_list_pop_front(&driver->failed);
+
+    if (first == NULL)
+        return;
+    struct gd_item *item = POD_CONTAINER(first, struct gd_item, link);
+    (void)pod_map_remove(&driver->by_op, item->call.op);
+    driver->failed_count--;
+    pod_free(item);
+}
+
+static void answers_drop_handle_locked(struct gd *driver, uint64_t handle)
+{
+    struct gd_item *item = pod_map_get(&driver->by_op, handle);
+
+    if (item == NULL || item->open || item->failed)
+        return;
+    (void)pod_map_remove(&driver->by_op, handle);
+    pod_free(item);
+}
+
+// The operation is over; what stays of it is a handle, or the memory of a
+// failure, for a call that waits for it may be on its way.
+static void answers_settle_locked(struct gd *driver, struct gd_item *item,
+                                  bool good)
+{
+    item->open = false;
+    pod_list_remove(&item->link);
+    (void)pod_map_remove(&driver->by_wire, item->wire);
+    if (!good) {
+        item->failed = true;
+        pod_list_push_back(&driver->failed, &item->link);
+        if (++driver->failed_count > GD_FAILED_MAX)
+            answers_forget_first_failed_locked(driver);
+        return;
+    }
+    if (item->ends != 0)
+        answers_drop_handle_locked(driver, item->ends);
+    if (answers_makes(item->kind))
+        return;
+    (void)pod_map_remove(&driver->by_op, item->call.op);
+    pod_free(item);
+}
+
+// Now and then the worker hears what it need not remember any more.
+static void answers_tell_forget_locked(struct gd *driver)
+{
+    const struct gd_dialect *dialect = driver->link->dialect;
+    uint64_t below = driver->last_wire + 1;
+
+    if (dialect->forget == NULL || ++driver->unforgotten < GD_FORGET_EVERY)
+        return;
+    driver->unforgotten = 0;
+    if (!pod_list_empty(&driver->open))
+        below = POD_CONTAINER(driver->open.next, struct gd_item, link)->wire;
+    for (struct pod_list *at = driver->failed.next; at != &driver->failed;
+         at = at->next) {
+        const struct gd_item *item = POD_CONTAINER(at, struct gd_item, link);
+        if (item->wire < below)
+            below = item->wire;
+    }
+    rpc_stream_send(driver->link->streams[GD_CONTROL], dialect->forget(below));
+}
+
+static void answers_check(const struct gd_item *item,
+                          struct gd_outcome *outcome)
+{
+    size_t got = outcome->data == NULL ? 0 : outcome->data->size;
+
+    if (outcome->err.code != POD_OK)
+        return;
+    if (item->kind == GD_READ && got != item->count)
+        pod_err_set(&outcome->err, POD_REASON_WORKER_ERROR,
+                    "the worker gave %zu bytes where %zu were asked for", got,
+                    item->count);
+    if (item->kind == GD_COMPILE && outcome->shape == NULL)
+        pod_err_set(&outcome->err, POD_REASON_WORKER_ERROR,
+                    "the worker gave no signature of the program");
+}
+
+static void answers_started(struct gd *driver, struct gd_item *item)
+{
+    struct pod_driver_call call = item->call;
+
+    if (item->started || call.started == NULL)
+        return;
+    item->started = true;
+    driver->delivering++;
+    pod_mutex_unlock(&driver->lock);
+    call.started(call.arg);
+    pod_mutex_lock(&driver->lock);
+    driver->delivering--;
+}
+
+// All that came before a RESET is over, whether the worker has said so or not.
+static void answers_reset(struct gd *driver, const struct gd_item *reset)
+{
+    struct pod_driver_result result = {.lost = false};
+    uint64_t wire = reset->wire;
+
+    pod_err_set(&result.err, POD_REASON_POD_RESET, "the host was reset");
+    gd_end_all_locked(driver, wire, &result);
+    gd_handles_drop_locked(driver, wire);
+}
+
+static void answers_done(struct gd *driver, struct gd_item *item,
+                         struct gd_outcome *outcome)
+{
+    struct pod_driver_call call = item->call;
+
+    answers_check(item, outcome);
+    struct pod_driver_result result = {
+        .err = outcome->err,
+        .from_worker = outcome->err.code != POD_OK,
+        .data = outcome->data,
+        .shape = outcome->shape,
+    };
+    answers_settle_locked(driver, item, outcome->err.code == POD_OK);
+    answers_tell_forget_locked(driver);
+    driver->delivering++;
+    pod_mutex_unlock(&driver->lock);
+    call.done(call.arg, &result);
+    pod_mutex_lock(&driver->lock);
+    driver->delivering--;
+}
+
+// NULL: it is nothing that is open.
+static struct gd_item *answers_find_locked(const struct gd_link *link,
+                                           uint64_t wire)
+{
+    const struct gd *driver = link->driver;
+
+    if (driver->link != link || driver->state != GD_OPEN || driver->closing ||
+        wire == 0)
+        return NULL;
+    return pod_map_get(&driver->by_wire, wire);
+}
+
+void gd_outcome(struct gd_link *link, struct gd_outcome *outcome)
+{
+    struct gd *driver = link->driver;
+
+    pod_mutex_lock(&driver->lock);
+    struct gd_item *item = answers_find_locked(link, outcome->wire);
+    if (item != NULL && outcome->started) {
+        answers_started(driver, item);
+    } else if (item != NULL) {
+        if (item->kind == GD_RESET && outcome->err.code == POD_OK)
+            answers_reset(driver, item);
+        // While others were answered the host may have been lost.
+        if (answers_find_locked(link, outcome->wire) == item)
+            answers_done(driver, item, outcome);
+    }
+    if (driver->state != GD_OPEN || driver->closing)
+        pod_cond_broadcast(&driver->wake);
+    pod_mutex_unlock(&driver->lock);
+}
+
+// ------------------------------------------------------------------- all ends
+
+void gd_end_all_locked(struct gd *driver, uint64_t below,
+                       const struct pod_driver_result *result)
+{
+    struct pod_list *item;
+
+    while ((item = driver->open.next) != &driver->open) {
+        struct gd_item *ended = POD_CONTAINER(item, struct gd_item, link);
+        if (ended->wire >= below)
+            return;
+        struct pod_driver_call call = ended->call;
+        pod_list_remove(&ended->link);
+        (void)pod_map_remove(&driver->by_op, call.op);
+        (void)pod_map_remove(&driver->by_wire, ended->wire);
+        pod_free(ended);
+        driver->delivering++;
+        pod_mutex_unlock(&driver->lock);
+        call.done(call.arg, result);
+        pod_mutex_lock(&driver->lock);
+        driver->delivering--;
+    }
+}
+
+void gd_handles_drop_locked(struct gd *driver, uint64_t below)
+{
+    size_t cursor = 0;
+    uint64_t op;
+    void *value;
+    struct pod_list gone;
+    struct pod_list *at;
+
+    pod_list_init(&gone);
+    while (pod_map_next(&driver->by_op, &cursor, &op, &value)) {
+        struct gd_item *item = value;
+        if (item->open || item->wire >= below)
+            continue;
+        pod_list_remove(&item->link);
+        pod_list_push_back(&gone, &item->link);
+    }
+    while ((at = pod_list_pop_front(&gone)) != NULL) {
+        struct gd_item *item = POD_CONTAINER(at, struct gd_item, link);
+        (void)pod_map_remove(&driver->by_op, item->call.op);
+        if (item->failed)
+            driver->failed_count--;
+        pod_free(item);
+    }
+}

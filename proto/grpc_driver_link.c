@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection: a channel, the calls that open it and keep it alive, and its
+// two streams. Small operations have a stream of their own, so that they do
+// not queue behind pieces of data.
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/base/str.h"
+#include "proto/grpc_driver_internal.h"
+
+static struct gd_link *link_new(struct gd *driver)
+{
+    struct gd_link *link = pod_calloc(1, sizeof(*link));
+
+    if (link == NULL)
+        return NULL;
+    link->driver = driver;
+    pod_list_init(&link->link);
+    for (int i = 0; i < GD_STREAMS; i++)
+        link->stream_args[i] = (struct gd_link_stream){
+            .link = link,
+            .stream = (enum gd_stream)i,
+        };
+    return link;
+}
+
+static void link_free(struct gd_link *link)
+{
+    if (link == NULL)
+        return;
+    for (int i = 0; i < GD_STREAMS; i++)
+        rpc_stream_unref(link->streams[i]);
+    rpc_call_unref(link->opening);
+    rpc_channel_free(link->channel);
+    gd_info_free(link->info);
+    pod_free(link);
+}
+
+enum pod_code gd_link_start_locked(struct gd *driver, struct pod_err *err)
+{
+    struct gd_link *link = link_new(driver);
+    struct rpc_channel_options options = {
+        .target = driver->address,
+        .tls = gd_hub_tls(driver->hub),
+        .backoff_min_ns = driver->times.backoff_min_ns,
+        .backoff_max_ns = driver->times.backoff_max_ns,
+    };
+
+    if (link == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    enum pod_code code = rpc_channel_new(gd_hub_loop(driver->hub), &options,
+                                         &link->channel, err);
+    if (code == POD_OK)
+        code = gd_pod_begin_locked(link, err);
+    if (code == POD_OK)
+        driver->link = link;
+    else
+        link_free(link);
+    return code;
+}
+
+// ---------------------------------------------------------------- unary calls
+
+enum pod_code gd_link_call_locked(struct gd_link *link,
+                                  const struct gd_link_unary *unary,
+                                  struct pod_wire_out *owned_request,
+                                  struct pod_err *err)
+{
+    struct rpc_unary call = {
+        .method = unary->method,
+        .timeout_ns = unary->timeout_ns,
+        .done = unary->done,
+        .arg = link,
+    };
+    struct rpc_call *opening = NULL;
+    enum pod_code code = rpc_unary_start(link->channel, &call, owned_request,
+                                         unary->opens ? &opening : NULL, err);
+
+    if (code != POD_OK)
+        return code;
+    link->pending++;
+    if (unary->opens) {
+        rpc_call_unref(link->opening);
+        link->opening = opening;
+    }
+    return POD_OK;
+}
+
+void gd_link_settle_locked(struct gd_link *link)
+{
+    if (--link->pending == 0)
+        pod_cond_broadcast(&link->driver->wake);
+}
+
+void gd_link_beaten_locked(struct gd_link *link, const struct rpc_reply *reply)
+{
+    struct gd *driver = link->driver;
+    int64_t now_ns = pod_clock_mono(&pod_clock_system);
+    struct pod_err err;
+
+    if (driver->link != link || driver->state != GD_OPEN)
+        return;
+    driver->beating = false;
+    if (reply->code == POD_OK) {
+        driver->heard_ns = now_ns;
+        driver->beat_came = true;
+        driver->next_ns = pod_time_add(now_ns, driver->times.heartbeat_ns);
+    } else if (reply->code == POD_DEADLINE_EXCEEDED &&
+               now_ns - driver->heard_ns < driver->times.silence_ns) {
+        driver->next_ns = now_ns; // it is busy, but it said something else
+    } else {
+        gd_link_explain(reply->code, reply->text, &err);
+        gd_lose_locked(driver, link, &err);
+    }
+    pod_cond_broadcast(&driver->wake);
+}
+
+// -------------------------------------------------------------------- streams
+
+static void link_on_message(void *arg, const void *data, size_t size)
+{
+    struct gd_link_stream *stream = arg;
+    struct gd_link *link = stream->link;
+    struct gd *driver = link->driver;
+    struct pod_err err;
+
+    pod_mutex_lock(&driver->lock);
+    bool present = driver->link == link && driver->state != GD_LOST;
+    driver->heard_ns = pod_clock_mono(&pod_clock_system);
+    pod_mutex_unlock(&driver->lock);
+    if (!present || link->dialect->receive(link, data, size, &err))
+        return;
+    pod_mutex_lock(&driver->lock);
+    gd_lose_locked(driver, link, &err);
+    pod_mutex_unlock(&driver->lock);
+}
+
+static void link_on_ended(void *arg, enum pod_code code, const char *text)
+{
+    struct gd_link_stream *stream = arg;
+    struct gd_link *link = stream->link;
+    struct gd *driver = link->driver;
+    struct pod_err err;
+
+    if (code == POD_OK)
+        pod_err_set(&err, POD_REASON_HOST_LOST, "the worker ended the session");
+    else
+        gd_link_explain(code, text, &err);
+    pod_mutex_lock(&driver->lock);
+    gd_lose_locked(driver, link, &err);
+    gd_link_settle_locked(link);
+    pod_mutex_unlock(&driver->lock);
+}
+
+enum pod_code gd_link_streams_locked(struct gd_link *link, struct pod_err *err)
+{
+    static const struct rpc_stream_settings settings = {.batch_bytes =
+                                                            GD_BATCH_BYTES};
+    static const struct rpc_stream_events events = {
+        .message = link_on_message,
+        .ended = link_on_ended,
+    };
+
+    for (int i = 0; i < GD_STREAMS; i++) {
+        enum pod_code code = rpc_stream_open(
+            link->channel, link->dialect->stream_method, &settings, &events,
+            &link->stream_args[i], &link->streams[i], err);
+        if (code != POD_OK)
+            return code;
+        link->pending++;
+        if (link->dialect->greet != NULL)
+            rpc_stream_send(link->streams[i],
+                            link->dialect->greet(link, (enum gd_stream)i));
+    }
+    return POD_OK;
+}
+
+// ------------------------------------------------------------------- let go
+
+void gd_link_drop_locked(struct gd *driver)
+{
+    struct gd_link *link = driver->link;
+
+    if (link == NULL)
+        return;
+    driver->link = NULL;
+    pod_list_push_back(&driver->old_links, &link->link);
+    if (link->dialect != NULL && link->dialect->leave != NULL)
+        link->dialect->leave(link);
+    if (link->opening != NULL)
+        rpc_call_cancel(link->opening);
+    for (int i = 0; i < GD_STREAMS; i++) {
+        if (link->streams[i] != NULL)
+            rpc_stream_cancel(link->streams[i]);
+    }
+}
+
+void gd_link_reap_locked(struct gd *driver)
+{
+    struct pod_list *at = driver->old_links.next;
+    struct pod_list done;
+
+    pod_list_init(&done);
+    while (at != &driver->old_links) {
+        struct gd_link *link = POD_CONTAINER(at, struct gd_link, link);
+        at = at->next;
+        if (link->pending > 0)
+            continue;
+        pod_list_remove(&link->link);
+        pod_list_push_back(&done, &link->link);
+    }
+    if (pod_list_empty(&done))
+        return;
+    pod_mutex_unlock(&driver->lock);
+    while ((at = pod_list_pop_front(&done)) != NULL)
+        link_free(POD_CONTAINER(at, struct gd_link, link));
+    pod_mutex_lock(&driver->lock);
+}
+
+// ------------------------------------------------------------------- reasons
+
+void gd_clean_text(const char *text, char *out, size_t size)
+{
+    size_t length = strnlen(text, size - 1);
+
+    if (pod_utf8_valid(text, strlen(text)))
+        length = pod_utf8_clip(text, strlen(text), size - 1);
+    memcpy(out, text, length);
+    out[length] = '\0';
+    if (pod_utf8_valid(out, length) && !pod_text_has_control(out, length))
+        return;
+    for (size_t i = 0; i < length; i++) {
+        if (out[i] < ' ' || out[i] > '~')
+            out[i] = '?';
+    }
+}
+
+static bool link_says(const char *text, const char *const *words)
+{
+    for (; *words != NULL; words++) {
+        if (strcasestr(text, *words) != NULL)
+            return true;
+    }
+    return false;
+}
+
+// What gRPC 1.51 says when a connection cannot be made; without a match the
+// words are shown as they are.
+static const char *link_reason(enum pod_code code, const char *text)
+{
+    static const char *const refused[] = {"connection refused", NULL};
+    static const char *const tls[] = {"certificate", "handshak",  "ssl",
+                                      "tls",         "peer name", NULL};
+    static const char *const http[] = {"http1",        "http/1",
+                                       "parsing http", "settings frame",
+                                       "http status",  NULL};
+    static const char *const name[] = {"dns", "resol", NULL};
+
+    if (link_says(text, refused))
+        return "refused: nothing listens there";
+    if (link_says(text, http) || code == POD_UNIMPLEMENTED)
+        return "wrong service: what answers is not a worker";
+    if (code == POD_UNAVAILABLE && link_says(text, tls))
+        return "bad certificate, or only one side uses TLS";
+    if (code == POD_UNAVAILABLE && link_says(text, name))
+        return "unknown name";
+    if (code == POD_DEADLINE_EXCEEDED)
+        return "no answer";
+    if (code == POD_UNAVAILABLE)
+        return "not reachable";
+    return pod_code_name(code);
+}
+
+void gd_link_explain(enum pod_code code, const char *text,
+                     struct pod_err *out_err)
+{
+    char clean[POD_ERR_TEXT_BYTES / 2];
+
+    gd_clean_text(text == NULL ? "" : text, clean, sizeof(clean));
+    if (clean[0] == '\0')
+        pod_err_set(out_err, POD_REASON_HOST_LOST, "%s",
+                    link_reason(code, clean));
+    else
+        pod_err_set(out_err, POD_REASON_HOST_LOST, "%s (%s)",
+                    link_reason(code, clean), clean);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/pod_remote.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/base/str.h"
+
+static const char remote_scheme[] = "grpc+pod://";
+static const char remote_port[] = ":8470"; // of TPU drivers
+
+bool pod_remote_is(const char *text)
+{
+    return strncmp(text, remote_scheme, sizeof(remote_scheme) - 1) == 0;
+}
+
+// ------------------------------------------------------------------ addresses
+
+static enum pod_code remote_fault(const char *text, size_t length,
+                                  const char *what, struct pod_err *err)
+{
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "'%.*s': %s", (int)length,
+                       text, what);
+}
+
+static bool remote_is_port(const char *text, size_t length)
+{
+    uint64_t port;
+
+    return pod_parse_number(text, length, &port) && port <= 65535;
+}
+
+// Letters, digits and what else names and addresses have.
+static bool remote_is_host(const char *text, size_t length, const char *also)
+{
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9');
+        if (!plain && strchr(also, c) == NULL)
+            return false;
+    }
+    return length > 0;
+}
+
+// Whether the text is sound; *out_port says whether it has a port.
+static bool remote_is_address(const char *text, size_t length, bool *out_port)
+{
+    const char *end = text + length;
+    const char *colon = memchr(text, ':', length);
+
+    *out_port = true;
+    if (length > 5 && strncmp(text, "unix:", 5) == 0)
+        return true;
+    if (text[0] == '[') {
+        const char *close = memchr(text, ']', length);
+        if (close == NULL ||
+            !remote_is_host(text + 1, (size_t)(close - text) - 1, ":.%"))
+            return false;
+        colon = close + 1 < end ? close + 1 : NULL;
+        if (colon != NULL && *colon != ':')
+            return false;
+    } else if (!remote_is_host(text,
+                               colon == NULL ? length : (size_t)(colon - text),
+                               ".-_")) {
+        return false;
+    }
+    *out_port = colon != NULL;
+    return colon == NULL ||
+           remote_is_port(colon + 1, (size_t)(end - colon) - 1);
+}
+
+static bool remote_has(const struct pod_remote *remote, const char *address)
+{
+    for (size_t i = 0; i < remote->count; i++) {
+        if (strcmp(remote->addresses[i], address) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum pod_code remote_add(struct pod_remote *remote, const char *text,
+                                size_t length, struct pod_err *err)
+{
+    bool has_port = false;
+    char address[POD_REMOTE_MAX_ADDRESS + sizeof(remote_port)];
+
+    if (length == 0)
+        return remote_fault(text, length, "an address is empty", err);
+    if (length > POD_REMOTE_MAX_ADDRESS)
+        return remote_fault(text, 40, "the address is too long", err);
+    if (!remote_is_address(text, length, &has_port))
+        return remote_fault(text, length,
+                            "expected HOST:PORT, [ADDRESS]:PORT or unix:PATH",
+                            err);
+    snprintf(address, sizeof(address), "%.*s%s", (int)length, text,
+             has_port ? "" : remote_port);
+    if (remote_has(remote, address))
+        return remote_fault(text, length, "the address stands there twice",
+                            err);
+    if (remote->count == POD_REMOTE_MAX_HOSTS)
+        return remote_fault(text, length, "more than 1024 hosts", err);
+    remote->addresses[remote->count] = pod_strdup(address);
+    if (remote->addresses[remote->count] == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    remote->count++;
+    return POD_OK;
+}
+
+enum pod_code pod_remote_parse(const char *text, struct pod_remote *out_remote,
+                               struct pod_err *err)
+{
+    struct pod_remote remote = {.count = 0};
+    const char *at = text + sizeof(remote_scheme) - 1;
+    enum pod_code code;
+
+    if (!pod_remote_is(text))
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "expected grpc+pod://HOST:PORT,...");
+    remote.addresses = pod_calloc(POD_REMOTE_MAX_HOSTS, sizeof(char *));
+    if (remote.addresses == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    do {
+        size_t length = strcspn(at, ",");
+        code = remote_add(&remote, at, length, err);
+        at += length;
+    } while (code == POD_OK && *at++ == ',');
+    if (code == POD_OK)
+        *out_remote = remote;
+    else
+        pod_remote_fini(&remote);
+    return code;
+}
+
+void pod_remote_fini(struct pod_remote *remote)
+{
+    for (size_t i = 0; i < remote->count; i++)
+        pod_free(remote->addresses[i]);
+    pod_free(remote->addresses);
+    *remote = (struct pod_remote){.count = 0};
+}
+
+const char *pod_remote_beyond_loopback(const struct pod_remote *remote)
+{
+    static const char *const near[] = {"127.", "localhost:", "[::1]:", "unix:"};
+
+    for (size_t i = 0; i < remote->count; i++) {
+        bool local = false;
+        for (size_t k = 0; k < sizeof(near) / sizeof(near[0]); k++)
+            local = local || strncmp(remote->addresses[i], near[k],
+                                     strlen(near[k])) == 0;
+        // "127.example.org" is a name, not an address.
+        if (local && remote->addresses[i][0] == '1')
+            local = strspn(remote->addresses[i], "0123456789.:") ==
+                    strlen(remote->addresses[i]);
+        if (!local)
+            return remote->addresses[i];
+    }
+    return NULL;
+}
+
+// --------------------------------------------------------------- certificates
+
+static enum pod_code remote_read_open(FILE *file, const char *path,
+                                      char **out_text, struct pod_err *err)
+{
+    char *text = pod_malloc(POD_REMOTE_MAX_PEM + 1);
+
+    if (text == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    size_t length = fread(text, 1, POD_REMOTE_MAX_PEM + 1, file);
+    if (ferror(file) || length > POD_REMOTE_MAX_PEM) {
+        pod_free(text);
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "'%s': cannot be read, or is over 1 MiB", path);
+    }
+    text[length] = '\0';
+    *out_text = text;
+    return POD_OK;
+}
+
+static enum pod_code remote_read(const char *path, char **out_text,
+                                 struct pod_err *err)
+{
+    if (path == NULL)
+        return POD_OK;
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER, "'%s': %s", path,
+                           strerror(errno));
+    enum pod_code code = remote_read_open(file, path, out_text, err);
+    (void)fclose(file);
+    return code;
+}
+
+static enum pod_code remote_hub(const struct pod_remote *remote,
+                                const struct pod_remote_tls *files,
+                                struct pod_grpc_hub **out_hub,
+                                struct pod_err *err)
+{
+    char *ca = NULL;
+    char *cert = NULL;
+    char *key = NULL;
+    enum pod_code code = remote_read(files->ca, &ca, err);
+
+    if (code == POD_OK)
+        code = remote_read(files->cert, &cert, err);
+    if (code == POD_OK)
+        code = remote_read(files->key, &key, err);
+    const struct rpc_tls tls = {.ca = ca, .cert = cert, .key = key};
+    if (code == POD_OK)
+        code = pod_grpc_hub_new((uint32_t)remote->count,
+                                ca == NULL ? NULL : &tls, out_hub, err);
+    pod_free(ca);
+    pod_free(cert);
+    pod_free(key);
+    return code;
+}
+
+// ----------------------------------------------------------------------- hosts
+
+static enum pod_code remote_add_host(const struct pod_remote *remote,
+                                     uint32_t host, struct pod *pod,
+                                     struct pod_grpc_hub *hub,
+                                     struct pod_err *err)
+{
+    struct pod_grpc_options options = {
+        .hub = hub,
+        .host = host,
+        .address = remote->addresses[host],
+    };
+    struct pod_driver *driver = NULL;
+    enum pod_code code = pod_grpc_driver_new(&options, &driver, err);
+
+    if (code != POD_OK)
+        return code;
+    return pod_add_host(pod, driver, options.address, err);
+}
+
+enum pod_code pod_remote_add_hosts(const struct pod_remote *remote,
+                                   const struct pod_remote_tls *tls,
+                                   struct pod *pod,
+                                   struct pod_grpc_hub **out_hub,
+                                   struct pod_err *err)
+{
+    enum pod_code code = remote_hub(remote, tls, out_hub, err);
+
+    for (uint32_t i = 0; i < remote->count && code == POD_OK; i++)
+        code = remote_add_host(remote, i, pod, *out_hub, err);
+    return code;
+}
