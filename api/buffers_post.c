@@ -191,16 +191,13 @@ static enum pod_code buffers_query_core(struct api_request *req,
 
 // The file as an allocation and the transfer into it.
 static enum pod_code buffers_take_npy(struct api_request *req,
-                                      enum pod_type said,
+                                      struct pod_blob *file, enum pod_type said,
                                       struct pod_shape *shape,
                                       struct pod_request requests[2],
                                       struct pod_err *err)
 {
     struct api_npy npy;
-    struct pod_blob *file = api_body_blob(req);
-    enum pod_code code = api_payload_verify(req, err);
-    if (code == POD_OK)
-        code = api_npy_read(file->data, file->size, &npy, err);
+    enum pod_code code = api_npy_read(file->data, file->size, &npy, err);
     if (code == POD_OK)
         code = api_npy_shape(&npy, said, shape, err);
     if (code != POD_OK)
@@ -210,7 +207,7 @@ static enum pod_code buffers_take_npy(struct api_request *req,
     return requests[1].write.data != NULL ? POD_OK : err->code;
 }
 
-static void buffers_post_npy(struct api_request *req)
+static void buffers_post_npy(struct api_request *req, struct pod_blob *file)
 {
     struct pod_err err = POD_ERR_NONE;
     struct pod_shape shape = {0};
@@ -242,7 +239,7 @@ static void buffers_post_npy(struct api_request *req)
         requests[1].run_on_failure = false;
         memset(&requests[1].write, 0, sizeof(requests[1].write));
         requests[1].write.buffer = (struct pod_ref){.kind = POD_REF_REQUEST};
-        code = buffers_take_npy(req, said, &shape, requests, &err);
+        code = buffers_take_npy(req, file, said, &shape, requests, &err);
     }
     if (code == POD_OK)
         api_submit(req, &submission);
@@ -253,7 +250,7 @@ static void buffers_post_npy(struct api_request *req)
 void api_buffers_post(struct api_request *req)
 {
     if (strcmp(api_body_type(req), buffers_npy_type) == 0)
-        buffers_post_npy(req);
+        api_payload_verify(req, buffers_post_npy);
     else
         buffers_post_json(req);
 }

@@ -20,6 +20,7 @@ struct put {
     uint64_t buffer;
     struct pod_request request;
     struct pod_buffer_view view;
+    struct pod_blob *body; // NULL: it is JSON
     bool part;
     uint64_t length; // of the part
 };
@@ -156,8 +157,8 @@ static enum pod_code put_take_npy(struct api_request *req, struct put *put,
 {
     struct api_npy npy;
     struct pod_shape shape = {0};
-    struct pod_blob *file = api_body_blob(req);
-    enum pod_code code = api_npy_read(file->data, file->size, &npy, err);
+    enum pod_code code =
+        api_npy_read(put->body->data, put->body->size, &npy, err);
     if (code != POD_OK)
         return code;
     // The buffer says what the file does not; where both say, they are
@@ -170,19 +171,18 @@ static enum pod_code put_take_npy(struct api_request *req, struct put *put,
         code = put_check_array(put, &shape, err);
     if (code != POD_OK)
         return code;
-    put->request.write.data = api_payload_npy(req, &npy, file, err);
+    put->request.write.data = api_payload_npy(req, &npy, put->body, err);
     return put->request.write.data != NULL ? POD_OK : err->code;
 }
 
-static enum pod_code put_take_octets(struct api_request *req, struct put *put,
-                                     struct pod_err *err)
+static enum pod_code put_take_octets(struct put *put, struct pod_err *err)
 {
     uint64_t want = put->part ? put->length : put->view.bytes;
-    put->request.write.data = api_body_blob(req);
-    if (put->request.write.data->size != want && put_size_known(&put->view))
+    put->request.write.data = put->body;
+    if (put->body->size != want && put_size_known(&put->view))
         return pod_err_set(err, POD_REASON_BAD_LENGTH,
                            "the body has %zu bytes, the buffer takes %" PRIu64,
-                           put->request.write.data->size, want);
+                           put->body->size, want);
     return POD_OK;
 }
 
@@ -212,22 +212,20 @@ static enum pod_code put_take_values(struct api_request *req, struct put *put,
 static enum pod_code put_take_body(struct api_request *req, struct put *put,
                                    struct pod_err *err)
 {
-    if (strcmp(api_body_type(req), put_json_type) == 0)
+    if (put->body == NULL)
         return put_take_values(req, put, err);
     enum pod_code code = api_common_from_query(req, &put->request, err);
-    if (code == POD_OK)
-        code = api_payload_verify(req, err);
     if (code != POD_OK)
         return code;
     return strcmp(api_body_type(req), put_npy_type) == 0
                ? put_take_npy(req, put, err)
-               : put_take_octets(req, put, err);
+               : put_take_octets(put, err);
 }
 
-void api_data_put(struct api_request *req)
+static void put_run(struct api_request *req, struct pod_blob *body)
 {
     struct pod_err err = POD_ERR_NONE;
-    struct put put = {.request = {.kind = POD_KIND_WRITE}};
+    struct put put = {.request = {.kind = POD_KIND_WRITE}, .body = body};
     struct api_submission submission = {.requests = &put.request, .count = 1};
     if (!api_path_id(req, 0, POD_REF_BUFFER, &put.buffer))
         return;
@@ -244,4 +242,12 @@ void api_data_put(struct api_request *req)
     else
         api_problem(req, &err);
     pod_buffer_view_fini(&put.view);
+}
+
+void api_data_put(struct api_request *req)
+{
+    if (strcmp(api_body_type(req), put_json_type) == 0)
+        put_run(req, NULL);
+    else
+        api_payload_verify(req, put_run);
 }

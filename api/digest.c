@@ -11,46 +11,45 @@
 
 #include "api/crc32c.h"
 
-enum { DIGEST_MAX_BYTES = SHA512_DIGEST_SIZE };
-
-static void digest_sha256(const void *data, size_t size, uint8_t *out)
+static void digest_end_sha256(struct api_digest *digest, uint8_t *out)
 {
-    struct sha256_ctx context;
-    sha256_init(&context);
-    sha256_update(&context, size, data);
+    struct sha256_ctx context = digest->sha256;
     sha256_digest(&context, SHA256_DIGEST_SIZE, out);
 }
 
-static void digest_sha512(const void *data, size_t size, uint8_t *out)
+static void digest_end_sha512(struct api_digest *digest, uint8_t *out)
 {
-    struct sha512_ctx context;
-    sha512_init(&context);
-    sha512_update(&context, size, data);
+    struct sha512_ctx context = digest->sha512;
     sha512_digest(&context, SHA512_DIGEST_SIZE, out);
 }
 
-static void digest_crc32c(const void *data, size_t size, uint8_t *out)
+static void digest_end_crc32c(struct api_digest *digest, uint8_t *out)
 {
-    uint32_t crc = api_crc32c(0, data, size);
     for (int i = 0; i < 4; i++)
-        out[i] = (uint8_t)(crc >> (24 - 8 * i));
+        out[i] = (uint8_t)(digest->crc32c >> (24 - 8 * i));
 }
 
+enum digest_kind { DIGEST_SHA256, DIGEST_SHA512, DIGEST_CRC32C };
+
 static const struct digest_algorithm {
+    enum digest_kind kind;
     const char *name;
     size_t size;
-    void (*compute)(const void *data, size_t size, uint8_t *out);
+    void (*end)(struct api_digest *digest, uint8_t *out);
 } digest_algorithms[] = {
-    {"sha-256", SHA256_DIGEST_SIZE, digest_sha256},
-    {"sha-512", SHA512_DIGEST_SIZE, digest_sha512},
-    {"crc32c", 4, digest_crc32c},
+    {DIGEST_SHA256, "sha-256", SHA256_DIGEST_SIZE, digest_end_sha256},
+    {DIGEST_SHA512, "sha-512", SHA512_DIGEST_SIZE, digest_end_sha512},
+    {DIGEST_CRC32C, "crc32c", 4, digest_end_crc32c},
 };
 
 void api_digest_name(const void *data, size_t size,
                      char out_name[API_DIGEST_NAME_BYTES])
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
-    digest_sha256(data, size, digest);
+    struct sha256_ctx context;
+    sha256_init(&context);
+    sha256_update(&context, size, data);
+    sha256_digest(&context, sizeof(digest), digest);
     char *at = out_name + sprintf(out_name, "sha256:");
     for (size_t i = 0; i < sizeof(digest); i++)
         at += sprintf(at, "%02x", digest[i]);
@@ -111,8 +110,8 @@ static bool digest_decode(const struct digest_member *member, size_t size,
                           uint8_t *out)
 {
     uint8_t decoded[BASE64_DECODE_LENGTH(
-        BASE64_ENCODE_RAW_LENGTH(DIGEST_MAX_BYTES))];
-    if (member->value_length > BASE64_ENCODE_RAW_LENGTH(DIGEST_MAX_BYTES))
+        BASE64_ENCODE_RAW_LENGTH(API_DIGEST_BYTES))];
+    if (member->value_length > BASE64_ENCODE_RAW_LENGTH(API_DIGEST_BYTES))
         return false;
     struct base64_decode_ctx context;
     base64_decode_init(&context);
@@ -125,48 +124,80 @@ static bool digest_decode(const struct digest_member *member, size_t size,
     return true;
 }
 
-static enum pod_code digest_verify(const struct digest_algorithm *algorithm,
-                                   const struct digest_member *member,
-                                   const void *data, size_t size,
-                                   struct pod_err *err)
+// Takes one member up; one of an unknown algorithm is passed over.
+static enum pod_code digest_take(struct api_digest *digest,
+                                 const struct digest_member *member,
+                                 struct pod_err *err)
 {
-    uint8_t wanted[DIGEST_MAX_BYTES];
-    uint8_t found[DIGEST_MAX_BYTES];
-    if (!digest_decode(member, algorithm->size, wanted))
+    const struct digest_algorithm *algorithm =
+        digest_find(member->name, member->name_length);
+    if (algorithm == NULL)
+        return POD_OK;
+    if (digest->count == API_DIGEST_MAX)
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "Content-Digest has more than %d digests",
+                           API_DIGEST_MAX);
+    if (!digest_decode(member, algorithm->size, digest->wanted[digest->count]))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "Content-Digest: %s is not %zu bytes in base64",
                            algorithm->name, algorithm->size);
-    algorithm->compute(data, size, found);
-    if (memcmp(wanted, found, algorithm->size) != 0)
-        return pod_err_set(err, POD_REASON_DIGEST_MISMATCH,
-                           "the body's %s is not that of Content-Digest",
-                           algorithm->name);
+    digest->algorithms[digest->count++] = algorithm;
     return POD_OK;
 }
 
-enum pod_code api_digest_check(const char *header, const void *data,
-                               size_t size, struct pod_err *err)
+enum pod_code api_digest_begin(struct api_digest *digest, const char *header,
+                               struct pod_err *err)
 {
     const char *at = digest_skip_blanks(header);
-    bool known = false;
+    *digest = (struct api_digest){.count = 0};
+    sha256_init(&digest->sha256);
+    sha512_init(&digest->sha512);
     do {
         struct digest_member member;
         if (!digest_next(&at, &member))
             return pod_err_set(err, POD_REASON_BAD_VALUE,
                                "Content-Digest is not a list of "
                                "name=:base64:");
-        const struct digest_algorithm *algorithm =
-            digest_find(member.name, member.name_length);
-        if (algorithm == NULL)
-            continue;
-        known = true;
-        enum pod_code code = digest_verify(algorithm, &member, data, size, err);
+        enum pod_code code = digest_take(digest, &member, err);
         if (code != POD_OK)
             return code;
     } while (*at != '\0');
-    if (!known)
+    if (digest->count == 0)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "Content-Digest names none of sha-256, sha-512, "
                            "crc32c");
+    return POD_OK;
+}
+
+static bool digest_wants(const struct api_digest *digest, enum digest_kind kind)
+{
+    for (size_t i = 0; i < digest->count; i++) {
+        if (digest->algorithms[i]->kind == kind)
+            return true;
+    }
+    return false;
+}
+
+void api_digest_update(struct api_digest *digest, const void *data, size_t size)
+{
+    if (digest_wants(digest, DIGEST_SHA256))
+        sha256_update(&digest->sha256, size, data);
+    if (digest_wants(digest, DIGEST_SHA512))
+        sha512_update(&digest->sha512, size, data);
+    if (digest_wants(digest, DIGEST_CRC32C))
+        digest->crc32c = api_crc32c(digest->crc32c, data, size);
+}
+
+enum pod_code api_digest_end(struct api_digest *digest, struct pod_err *err)
+{
+    for (size_t i = 0; i < digest->count; i++) {
+        const struct digest_algorithm *algorithm = digest->algorithms[i];
+        uint8_t found[API_DIGEST_BYTES];
+        algorithm->end(digest, found);
+        if (memcmp(digest->wanted[i], found, algorithm->size) != 0)
+            return pod_err_set(err, POD_REASON_DIGEST_MISMATCH,
+                               "the body's %s is not that of Content-Digest",
+                               algorithm->name);
+    }
     return POD_OK;
 }

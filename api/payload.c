@@ -4,6 +4,7 @@
 #include "api/body.h"
 #include "api/common.h"
 #include "api/digest.h"
+#include "api/park.h"
 #include "api/values.h"
 
 static void payload_unref(void *blob)
@@ -112,11 +113,76 @@ struct pod_blob *api_payload_values(struct api_request *req,
     return blob;
 }
 
-enum pod_code api_payload_verify(struct api_request *req, struct pod_err *err)
+// ------------------------------------------------------------------- digest
+
+enum { PAYLOAD_SLICE = 1 << 20 };
+
+struct payload_check {
+    struct api_digest digest;
+    struct pod_blob *body; // parking lets go of the request's own
+    size_t done;
+    api_body_fn *next;
+};
+
+static void payload_end(struct api_request *req, struct payload_check *check)
 {
+    struct pod_err err = POD_ERR_NONE;
+    if (api_digest_end(&check->digest, &err) == POD_OK)
+        check->next(req, check->body);
+    else
+        api_problem(req, &err);
+}
+
+static void payload_resume(struct api_request *req, enum api_wake why);
+
+static void payload_step(struct api_request *req)
+{
+    struct payload_check *check = api_state(req);
+    const struct pod_blob *body = check->body;
+    bool parked = false;
+    while (check->done < body->size && !parked) {
+        struct pod_err err = POD_ERR_NONE;
+        size_t size = body->size - check->done;
+        if (size > PAYLOAD_SLICE)
+            size = PAYLOAD_SLICE;
+        api_digest_update(&check->digest, body->data + check->done, size);
+        check->done += size;
+        // Until the next turn. Without a place to park it goes on at once.
+        parked =
+            check->done < body->size &&
+            api_park(req, api_now(req) + 1, payload_resume, &err) == POD_OK;
+    }
+    if (!parked)
+        payload_end(req, check);
+}
+
+static void payload_resume(struct api_request *req, enum api_wake why)
+{
+    (void)why; // it does not wait for anything
+    payload_step(req);
+}
+
+void api_payload_verify(struct api_request *req, api_body_fn *next)
+{
+    struct pod_err err = POD_ERR_NONE;
     const char *header = api_request_header(req, "Content-Digest");
-    const struct pod_blob *body = api_body_blob(req);
-    if (header == NULL)
-        return POD_OK;
-    return api_digest_check(header, body->data, body->size, err);
+    if (header == NULL) {
+        next(req, api_body_blob(req));
+        return;
+    }
+    struct payload_check *check = api_alloc(req, sizeof(*check));
+    enum pod_code code = check == NULL
+                             ? api_err_memory(&err)
+                             : api_digest_begin(&check->digest, header, &err);
+    if (code == POD_OK) {
+        check->next = next;
+        check->body = payload_keep(req, pod_blob_ref(api_body_blob(req)), &err);
+        code = check->body != NULL ? POD_OK : err.code;
+    }
+    if (code != POD_OK) {
+        api_problem(req, &err);
+        return;
+    }
+    api_set_state(req, check);
+    payload_step(req);
 }

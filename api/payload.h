@@ -30,8 +30,12 @@ struct pod_blob *api_payload_values(struct api_request *req,
                                     const struct pod_shape *shape,
                                     struct pod_err *err);
 
-// Checks the request's body against its Content-Digest, if it has one.
-enum pod_code api_payload_verify(struct api_request *req, struct pod_err *err)
-    __attribute__((warn_unused_result));
+// Checks the request's body against its Content-Digest, if it has one, and then
+// runs `next`, or replies with the problem. A large body is looked at in
+// slices, one a turn of the loop, so that other requests are served in between.
+// `body` is the whole body, the request's until it ends; api_body_blob may not
+// have it any more.
+typedef void api_body_fn(struct api_request *req, struct pod_blob *body);
+void api_payload_verify(struct api_request *req, api_body_fn *next);
 
 #endif

@@ -97,9 +97,9 @@ static void programs_unref(void *blob)
 // The engine keeps a program's text as long as the program, for hosts that come
 // later. The body is held against the staging budget, which is for data on its
 // way, so the engine gets a copy. NULL: no memory.
-static struct pod_blob *programs_copy(struct api_request *req)
+static struct pod_blob *programs_copy(struct api_request *req,
+                                      const struct pod_blob *body)
 {
-    const struct pod_blob *body = api_body_blob(req);
     struct pod_blob *copy = pod_blob_new(body->size);
     if (copy == NULL || !api_defer(req, programs_unref, copy))
         return NULL;
@@ -109,12 +109,12 @@ static struct pod_blob *programs_copy(struct api_request *req)
 
 // `requests` has room for the compilation and all loads the query can name.
 static enum pod_code programs_read(struct api_request *req,
+                                   const struct pod_blob *body,
                                    struct pod_request *requests,
                                    struct api_submission *submission,
                                    struct pod_err *err)
 {
     struct pod_request *compile = &requests[0];
-    const struct pod_blob *body = api_body_blob(req);
     uint64_t replicas = 1;
     size_t loads = 0;
     compile->kind = POD_KIND_COMPILE;
@@ -122,8 +122,6 @@ static enum pod_code programs_read(struct api_request *req,
     if (code == POD_OK && body->size == 0)
         code = pod_err_set(err, POD_REASON_EMPTY_BODY,
                            "the body holds the program: it is empty");
-    if (code == POD_OK)
-        code = api_payload_verify(req, err);
     if (code == POD_OK)
         code = api_common_from_query(req, compile, err);
     if (code == POD_OK)
@@ -137,7 +135,7 @@ static enum pod_code programs_read(struct api_request *req,
     submission->count = 1 + loads;
     if (code != POD_OK)
         return code;
-    compile->compile.program = programs_copy(req);
+    compile->compile.program = programs_copy(req, body);
     return compile->compile.program != NULL ? POD_OK : api_err_memory(err);
 }
 
@@ -150,7 +148,7 @@ static size_t programs_most_loads(const struct api_request *req)
     return count;
 }
 
-void api_programs_post(struct api_request *req)
+static void programs_compile(struct api_request *req, struct pod_blob *body)
 {
     struct pod_err err = POD_ERR_NONE;
     char digest[API_DIGEST_NAME_BYTES];
@@ -158,11 +156,10 @@ void api_programs_post(struct api_request *req)
         pod_calloc(1 + programs_most_loads(req), sizeof(*requests));
     struct api_submission submission = {.requests = requests,
                                         .made = POD_REF_PROGRAM};
-    enum pod_code code = requests == NULL
-                             ? api_err_memory(&err)
-                             : programs_read(req, requests, &submission, &err);
+    enum pod_code code = requests == NULL ? api_err_memory(&err)
+                                          : programs_read(req, body, requests,
+                                                          &submission, &err);
     if (code == POD_OK) {
-        const struct pod_blob *body = api_body_blob(req);
         api_digest_name(body->data, body->size, digest);
         requests[0].compile.digest = digest;
         api_submit(req, &submission);
@@ -170,6 +167,11 @@ void api_programs_post(struct api_request *req)
         api_problem(req, &err);
     }
     pod_free(requests);
+}
+
+void api_programs_post(struct api_request *req)
+{
+    api_payload_verify(req, programs_compile);
 }
 
 // ------------------------------------------------------------------- reading

@@ -19,7 +19,7 @@ static const char accept_json[] = "Accept: application/json";
 static int setup(void **state)
 {
     const struct rest_options options = {.pod = "local:2x1x1,hosts=2",
-                                         .staging_bytes = 1 << 20};
+                                         .staging_bytes = 4 << 20};
     *state = rest_start(&options);
     return 0;
 }
@@ -276,6 +276,28 @@ static void digests_are_verified_first(void **state)
                     400, "BAD_VALUE");
 }
 
+// Longer than one slice of the check.
+static void a_digest_of_many_slices(void **state)
+{
+    struct rest *rest = *state;
+    enum { SIZE = 5 * (1 << 20) / 2 };
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"2621440\"}");
+    char *bytes = calloc(1, SIZE);
+    assert_non_null(bytes);
+    // sha256sum of that many zeros.
+    const char *right =
+        "Content-Digest: "
+        "sha-256=:bedJPFyQ9kM1fCaPuq9GHBVn4DNOSUgCPOFyaEA6o3o=:";
+    // Its bytes are held until it is done.
+    char waiting[96];
+    (void)snprintf(waiting, sizeof(waiting), "%s?wait=20s", path);
+    json_decref(rest_json(put(rest, waiting, octets, right, bytes, SIZE), 200));
+    bytes[SIZE - 1] = 1;
+    rest_is_problem(put(rest, path, octets, right, bytes, SIZE), 400,
+                    "DIGEST_MISMATCH");
+    free(bytes);
+}
+
 static void empty_arrays_and_scalars(void **state)
 {
     struct rest *rest = *state;
@@ -430,18 +452,18 @@ static void waits_of_reads(void **state)
 static void staging_is_a_budget(void **state)
 {
     struct rest *rest = *state;
-    const char *path = make(rest, "{\"core\":0,\"bytes\":\"1048577\"}");
-    char *bytes = calloc(1, (1 << 20) + 1);
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"4194305\"}");
+    char *bytes = calloc(1, (4 << 20) + 1);
     assert_non_null(bytes);
     // Larger than the whole budget can never be taken.
-    rest_is_problem(put(rest, path, octets, NULL, bytes, (1 << 20) + 1), 413,
+    rest_is_problem(put(rest, path, octets, NULL, bytes, (4 << 20) + 1), 413,
                     "BODY_TOO_LARGE");
     path = make(rest, "{\"core\":0,\"bytes\":\"4096\"}");
-    assert_true(pod_staging_take(rest_engine(rest), 1 << 20));
+    assert_true(pod_staging_take(rest_engine(rest), 4 << 20));
     struct rest_answer answer = put(rest, path, octets, NULL, bytes, 4096);
     assert_non_null(rest_header(&answer, "Retry-After"));
     rest_is_problem(answer, 429, "STAGING_FULL");
-    pod_staging_give(rest_engine(rest), 1 << 20);
+    pod_staging_give(rest_engine(rest), 4 << 20);
     answer = put(rest, path, octets, NULL, bytes, 4096);
     char op[32];
     (void)snprintf(op, sizeof(op), "%s", rest_text(answer.json, "id"));
@@ -473,6 +495,7 @@ int main(void)
         cmocka_unit_test(wrong_lengths_and_types),
         cmocka_unit_test(parts),
         cmocka_unit_test(digests_are_verified_first),
+        cmocka_unit_test(a_digest_of_many_slices),
         cmocka_unit_test(empty_arrays_and_scalars),
         cmocka_unit_test(ranges),
         cmocka_unit_test(tags_guard_ranges),
