@@ -237,7 +237,8 @@ void pod_interrupt_locked(struct pod *pod, struct pod_op *op,
 {
     bool stopped = false;
 
-    if (op->settled || !pod_list_empty(&op->local))
+    if (op->settled || !pod_list_empty(&op->local) ||
+        op->stage == POD_STAGE_UNDO)
         return; // it is over anyway
     if (op->transfer != NULL && op->stage == POD_STAGE_BYTES) {
         pod_transfer_cancel_locked(op->transfer, after);
