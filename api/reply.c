@@ -345,9 +345,15 @@ static void reply_stream_close(void *arg)
 
 struct pod_stream *api_stream_open(struct api_request *req, uint64_t window)
 {
-    req->stream = pod_stream_new(window, reply_stream_notify, req);
-    if (req->stream != NULL && !api_defer(req, reply_stream_close, req))
+    struct pod_stream *stream =
+        pod_stream_new(window, reply_stream_notify, req);
+
+    req->stream = stream;
+    if (stream != NULL && !api_defer(req, reply_stream_close, req)) {
+        // The other end is given up too: nobody will push.
+        pod_stream_finish(stream, NULL);
         req->stream = NULL;
+    }
     return req->stream;
 }
 
