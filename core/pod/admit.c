@@ -69,7 +69,8 @@ static void admit_count(struct pod *pod, struct pod_op *op)
 
 static void admit_record(struct pod *pod, struct pod_op *op)
 {
-    pod->last_number = op->number;
+    if (op->number > pod->last_number)
+        pod->last_number = op->number;
     pod_table_put(&pod->table, op);
     pod_list_push_back(&pod->open, &op->link);
     admit_count(pod, op);

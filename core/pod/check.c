@@ -16,11 +16,16 @@ enum pod_code pod_batch_at(const struct pod_batch *batch, size_t item,
 {
     const char *start = batch->items[item].request->pointer;
     char member[POD_ERR_POINTER_BYTES];
+    char place[32];
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(member, sizeof(member), format, args);
     va_end(args);
+    if (batch->graph != NULL) {
+        (void)snprintf(place, sizeof(place), "/ops/%zu", item);
+        start = place;
+    }
     pod_err_at(batch->err, "%s%s", start == NULL ? "" : start, member);
     return batch->err->code;
 }
@@ -83,7 +88,8 @@ enum pod_code pod_check_limits(const struct pod_batch *batch, size_t item)
                     "replicas is not within 1..%d", POD_MAX_REPLICAS);
         return pod_batch_at(batch, item, "/replicas");
     }
-    if (request->kind == POD_KIND_RESET && batch->count != 1)
+    if (request->kind == POD_KIND_RESET &&
+        (batch->count != 1 || batch->graph != NULL))
         return pod_err_set(batch->err, POD_REASON_OUT_OF_RANGE,
                            "a reset stands alone");
     if (request->kind >= POD_KIND_COUNT || request->kind == POD_KIND_GRAPH)
@@ -154,10 +160,12 @@ static enum pod_code check_find_request(const struct pod_batch *batch,
     const struct pod_batch_item *named;
     struct pod_op *op;
 
-    if (ref->number >= item)
+    if (ref->number >= batch->count || !batch->items[ref->number].passed) {
+        batch->items[item].shadowed = ref->number < batch->count;
         return pod_err_set(batch->err, POD_REASON_UNKNOWN_HANDLE,
                            "request %llu does not stand before this one",
                            (unsigned long long)ref->number);
+    }
     named = &batch->items[ref->number];
     op = named->op;
     if (ref->has_output) {
@@ -219,10 +227,21 @@ enum pod_code pod_batch_find_locked(const struct pod_batch *batch, size_t item,
         return POD_OK;
     if (batch->out_existing != NULL)
         *batch->out_existing = handle->freed_by;
+    if (handle->freed_by >= batch->first)
+        return pod_err_set(batch->err, POD_REASON_HANDLE_FREED,
+                           "the %s is freed by an operation before this one",
+                           check_noun(want));
     return pod_err_set(batch->err, POD_REASON_HANDLE_FREED,
                        "%s %llu was freed by operation %llu", check_noun(want),
                        (unsigned long long)(*out_op)->number,
                        (unsigned long long)handle->freed_by);
+}
+
+enum pod_code pod_batch_find_after_locked(const struct pod_batch *batch,
+                                          const struct pod_ref *ref,
+                                          struct pod_op **out_op)
+{
+    return check_find_number(batch, ref, POD_WANT_ANY, out_op);
 }
 
 // The buffer that a member names, or NULL with err set.
@@ -562,7 +581,8 @@ static enum pod_code check_free(struct pod_batch *batch, size_t item)
     bool program = ref->kind == POD_REF_PROGRAM;
     struct pod_op *made;
 
-    if (ref->kind == POD_REF_REQUEST && ref->number < item)
+    if (ref->kind == POD_REF_REQUEST && ref->number < batch->count &&
+        batch->items[ref->number].passed)
         program = batch->items[ref->number].op->program != NULL;
     if (pod_batch_find_locked(batch, item, ref,
                               program ? POD_WANT_PROGRAM : POD_WANT_BUFFER,

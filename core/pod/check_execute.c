@@ -6,7 +6,7 @@
 #include <string.h>
 
 const struct pod_program_shape *
-pod_batch_shape_locked(const struct pod_batch *batch, size_t item,
+pod_batch_shape_locked(const struct pod_batch *batch,
                        const struct pod_ref *load)
 {
     struct pod_ref program = {.kind = POD_REF_NONE};
@@ -18,7 +18,7 @@ pod_batch_shape_locked(const struct pod_batch *batch, size_t item,
             return NULL;
         program.kind = POD_REF_PROGRAM;
         program.number = op->load->program_number;
-    } else if (load->kind == POD_REF_REQUEST && load->number < item &&
+    } else if (load->kind == POD_REF_REQUEST && load->number < batch->count &&
                batch->items[load->number].request->kind == POD_KIND_LOAD) {
         program = batch->items[load->number].request->load.program;
     }
@@ -259,7 +259,7 @@ static void execute_all_outputs(struct pod_batch *batch, size_t item)
         if (!launch->auto_outputs)
             continue;
         execute_outputs(batch, item, i, first,
-                        pod_batch_shape_locked(batch, item, &launch->load));
+                        pod_batch_shape_locked(batch, &launch->load));
         first += self->auto_counts[i];
     }
 }

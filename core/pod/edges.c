@@ -140,6 +140,10 @@ static bool edges_after(struct pod_batch *batch, struct pod_hazard *hazard,
     size_t index = (size_t)(item - batch->items);
     struct pod_op *dep;
 
+    for (size_t i = 0; i < batch->after_count; i++) {
+        if (!pod_hazard_after_locked(hazard, batch->after[i], true))
+            return false;
+    }
     for (size_t i = 0; i < request->after_count; i++) {
         if (pod_batch_find_locked(batch, index, &request->after[i],
                                   POD_WANT_ANY, &dep) != POD_OK) {

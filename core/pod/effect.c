@@ -4,7 +4,7 @@
 // The effects of a step are all taken before the next one, so nothing that an
 // effect brings may step: an operation that is over at once is put in
 // pod->local and completed when the step is done.
-#include "core/pod/engine.h"
+#include "core/pod/graph.h"
 
 #include <assert.h>
 
@@ -164,6 +164,8 @@ static void effect_change(struct pod *pod, struct pod_op *op,
             effect_running(pod, op, false);
         effect_end(pod, op, effect, after);
     }
+    if (op->graph_op != NULL)
+        pod_graph_moved_locked(pod, op, before);
     pod_touch_locked(pod, op, after);
 }
 
@@ -243,6 +245,8 @@ void pod_run_local_locked(struct pod *pod, struct pod_after *after)
             pod_output_expand_locked(pod, op, after);
         else if (op->stage == POD_STAGE_BYTES && op->kind == POD_KIND_ALLOCATE)
             pod_allocate_filled_locked(pod, op, after);
+        else if (op->kind == POD_KIND_GRAPH)
+            pod_graph_run_locked(pod, op, after);
         else
             pod_complete_locked(pod, op, after);
     }

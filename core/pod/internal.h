@@ -142,7 +142,7 @@ struct pod {
     uint64_t last_number; // 0: none issued yet (or the one before first_number)
     uint64_t last_call;   // internal numbers of driver calls, see POD_CALL_BASE
     uint64_t revision;
-    struct pod_list open;    // pod_op.link: not settled, by number
+    struct pod_list open;    // pod_op.link: not settled, as they were admitted
     uint64_t open_count;     // not ended
     struct pod_list history; // pod_op.link: may expire, oldest first
     uint64_t history_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done when the scheduler says that an operation may go to its host.
-#include "core/pod/engine.h"
+#include "core/pod/graph.h"
 
 #include "core/base/mem.h"
 
@@ -237,6 +237,10 @@ void pod_interrupt_locked(struct pod *pod, struct pod_op *op,
 {
     bool stopped = false;
 
+    if (op->kind == POD_KIND_GRAPH) {
+        pod_graph_interrupt_locked(pod, op);
+        return;
+    }
     if (op->settled || !pod_list_empty(&op->local) ||
         op->stage == POD_STAGE_UNDO)
         return; // it is over anyway

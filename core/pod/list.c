@@ -118,15 +118,23 @@ enum pod_code pod_list_events(struct pod *pod,
     return list_page(&walk, capacity, out_views, out_count, out_next, err);
 }
 
+enum pod_code pod_list_views(struct pod *pod, const struct pod_view_kind *kind,
+                             uint64_t below, size_t capacity, void *out_views,
+                             size_t *out_count, uint64_t *out_next,
+                             struct pod_err *err)
+{
+    struct list_walk walk = {.pod = pod, .kind = kind, .below = below};
+
+    return list_page(&walk, capacity, out_views, out_count, out_next, err);
+}
+
 enum pod_code pod_list_buffers(struct pod *pod, uint64_t below, size_t capacity,
                                struct pod_buffer_view *out_views,
                                size_t *out_count, uint64_t *out_next,
                                struct pod_err *err)
 {
-    struct list_walk walk = {
-        .pod = pod, .kind = &pod_view_buffer, .below = below};
-
-    return list_page(&walk, capacity, out_views, out_count, out_next, err);
+    return pod_list_views(pod, &pod_view_buffer, below, capacity, out_views,
+                          out_count, out_next, err);
 }
 
 enum pod_code pod_list_programs(struct pod *pod, uint64_t below,
@@ -135,18 +143,14 @@ enum pod_code pod_list_programs(struct pod *pod, uint64_t below,
                                 size_t *out_count, uint64_t *out_next,
                                 struct pod_err *err)
 {
-    struct list_walk walk = {
-        .pod = pod, .kind = &pod_view_program, .below = below};
-
-    return list_page(&walk, capacity, out_views, out_count, out_next, err);
+    return pod_list_views(pod, &pod_view_program, below, capacity, out_views,
+                          out_count, out_next, err);
 }
 
 enum pod_code pod_list_loads(struct pod *pod, uint64_t below, size_t capacity,
                              struct pod_load_view *out_views, size_t *out_count,
                              uint64_t *out_next, struct pod_err *err)
 {
-    struct list_walk walk = {
-        .pod = pod, .kind = &pod_view_load, .below = below};
-
-    return list_page(&walk, capacity, out_views, out_count, out_next, err);
+    return pod_list_views(pod, &pod_view_load, below, capacity, out_views,
+                          out_count, out_next, err);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records of operations: made before the lock is taken, with room for all that
 // their requests need, and freed after it.
-#include "core/pod/engine.h"
+#include "core/pod/graph.h"
 
 #include <string.h>
 
@@ -324,9 +324,11 @@ static bool op_new_kind(struct pod *pod, struct pod_op *op,
         return op_new_execute(op, request, auto_counts);
     case POD_KIND_RESET:
         return op_new_reset(pod, op);
+    case POD_KIND_GRAPH:
+        op->members = pod_graph_new();
+        return op->members != NULL;
     case POD_KIND_FREE:
     case POD_KIND_UNLOAD:
-    case POD_KIND_GRAPH:
     case POD_KIND_COUNT:
         break;
     }
@@ -429,6 +431,7 @@ void pod_op_free(struct pod *pod, struct pod_op *op)
     op_free_buffer(op->buffer);
     op_free_program(op->program);
     op_free_load(op->load);
+    pod_graph_free(op->members);
     for (size_t i = 0; i < op->outcome_count; i++)
         pod_failure_unref(op->outcomes[i].failure);
     pod_free(op->outcomes);

@@ -3,6 +3,7 @@
 // was submitted: ALLOCATEs that learn their shape when they are launched. If
 // the result is a tuple, the buffer becomes a tuple of leaves that are
 // allocated then, by operations of their own.
+#include "core/pod/graph.h"
 #include "core/pod/submit.h"
 
 #include "core/base/mem.h"
@@ -72,7 +73,8 @@ static void output_set_leaf(struct pod *pod, struct pod_op *tuple,
     leaf->created_ns = pod->now_ns;
     leaf->created_wall_ns = pod_clock_wall(&pod->options.clock);
     leaf->priority = tuple->priority;
-    leaf->graph = tuple->graph;
+    if (tuple->graph_op != NULL)
+        pod_graph_join(tuple->graph_op, leaf);
     leaf->buffer_number = leaf->number;
     leaf->host = buffer->host = tuple->host;
     leaf->core = buffer->core = tuple->core;

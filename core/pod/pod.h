@@ -245,10 +245,67 @@ enum pod_code pod_submit(struct pod *pod, const struct pod_request *requests,
                          uint64_t *out_existing, struct pod_err *err)
     __attribute__((warn_unused_result));
 
+// ------------------------------------------------------------------ graphs
+// Many operations that are submitted together, with references between them,
+// under an operation of kind GRAPH that ends when all of them have.
+
+enum {
+    POD_GRAPH_MAX = 1000000, // operations in one graph
+    POD_GRAPH_AFTER_MAX = 100,
+};
+
+// Faults that were found, each with its place. Zero-initialise it but for
+// `items`, which has room for `capacity`.
+struct pod_faults {
+    struct pod_err *items;
+    size_t capacity;
+    size_t count;   // in `items`
+    uint64_t total; // found, listed or not
+};
+
+struct pod_graph_request {
+    // Of kind GRAPH: name, labels, priority. All operations wait for `after`
+    // (at most POD_GRAPH_AFTER_MAX).
+    const struct pod_request *self;
+    // References of kind REQUEST are indices of this list and may point
+    // forward. The place of operation i is "/ops/i"; request.pointer is not
+    // looked at.
+    const struct pod_request *const *ops;
+    size_t count;
+    const char *const *names; // to speak of them in cycles; NULL: by index
+    // Operations in which the caller has found faults: they are not looked at.
+    // NULL: none.
+    const bool *refused;
+    bool cancel_on_error; // on_error CANCEL_GRAPH
+    bool validate_only;   // admits nothing: the numbers are not set
+};
+
+// Admits all operations or none. The graph takes the first number, its
+// operations the ones after it in the order of the list (automatic outputs just
+// before their execution's).
+//
+// An operation takes its turn at its place in the list or, if it refers to
+// later ones, right behind the last of them; in that order uses of one thing
+// follow each other. References in a circle are CYCLE.
+//
+// Every operation is checked: faults are listed in `faults` (which may hold
+// some before) and INVALID_GRAPH is returned, or the first of them if all may
+// go away when the request is repeated. An operation that refers to a faulty
+// one is no fault of its own. out_numbers has room for `count`.
+enum pod_code pod_submit_graph(struct pod *pod,
+                               const struct pod_graph_request *graph,
+                               uint64_t *out_graph, uint64_t *out_numbers,
+                               struct pod_faults *faults, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// Adds a copy of `fault` if there is room, and counts it.
+void pod_faults_add(struct pod_faults *faults, const struct pod_err *fault);
+
 enum pod_cancel_cascade { POD_CASCADE_NONE, POD_CASCADE_DEPENDENTS };
 
 // Cancels an operation. *out_again: it was cancelled before (not an error).
-// Errors: NOT_FOUND, EXPIRED, ALREADY_FINISHED.
+// A graph's operation takes all of its operations with it: those that have not
+// begun end CANCELLED at once. Errors: NOT_FOUND, EXPIRED, ALREADY_FINISHED.
 enum pod_code pod_cancel(struct pod *pod, uint64_t number,
                          enum pod_cancel_cascade cascade, const char *reason,
                          bool *out_again, struct pod_err *err)
@@ -433,6 +490,34 @@ struct pod_load_view {
     uint64_t freed_by;
 };
 
+struct pod_graph_view {
+    uint64_t number;
+    enum pod_sched_state state;
+    uint64_t revision;
+    const char *name; // NULL: none
+    const struct pod_label *labels;
+    size_t label_count;
+    int64_t created_wall_ns;
+    int64_t finished_ns; // offset from creation; -1: not yet
+    bool cancel_on_error;
+    uint64_t counts[POD_SCHED_LOST + 1]; // operations of the graph by state
+    // The first operation that did not succeed; 0: none.
+    uint64_t failed;
+    enum pod_kind failed_kind;
+    enum pod_sched_state failed_state;
+    struct pod_event_error failed_error;
+    uint64_t failed_root; // what it failed because of, itself if by itself
+    // The chain that the end waited for, first operation first: from the one
+    // that ended last back along the dependency that ended last, as far as
+    // these are operations of the graph and kept.
+    uint64_t *critical_path;
+    size_t critical_path_count; // at most POD_CRITICAL_PATH_MAX: its end
+    uint64_t critical_path_omitted; // before these
+    void *memory;
+};
+
+enum { POD_CRITICAL_PATH_MAX = 1000 };
+
 // The reads: OK, NOT_FOUND (never issued, or of another kind), EXPIRED (at or
 // below the last number issued and no longer kept), OUT_OF_MEMORY.
 enum pod_code pod_get_event(struct pod *pod, uint64_t number,
@@ -450,7 +535,12 @@ enum pod_code pod_get_program(struct pod *pod, uint64_t number,
 enum pod_code pod_get_load(struct pod *pod, uint64_t number,
                            struct pod_load_view *out_view, struct pod_err *err)
     __attribute__((warn_unused_result));
+enum pod_code pod_get_graph(struct pod *pod, uint64_t number,
+                            struct pod_graph_view *out_view,
+                            struct pod_err *err)
+    __attribute__((warn_unused_result));
 void pod_event_view_fini(struct pod_event_view *view);
+void pod_graph_view_fini(struct pod_graph_view *view);
 void pod_buffer_view_fini(struct pod_buffer_view *view);
 void pod_program_view_fini(struct pod_program_view *view);
 
@@ -494,6 +584,13 @@ enum pod_code pod_list_loads(struct pod *pod, uint64_t below, size_t capacity,
                              struct pod_load_view *out_views,
                              size_t *out_count, uint64_t *out_next,
                              struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// The views of a list of graphs have no critical path.
+enum pod_code pod_list_graphs(struct pod *pod, uint64_t below, size_t capacity,
+                              struct pod_graph_view *out_views,
+                              size_t *out_count, uint64_t *out_next,
+                              struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // The neighbours of an operation in the graph of dependencies, breadth first.

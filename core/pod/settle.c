@@ -5,7 +5,7 @@
 // for it, while the handle it made lives, while its bytes are kept, and while
 // it is pinned (it is a buffer's last writer, or another record points at what
 // it made). After that it is history, which is bounded by count and by age.
-#include "core/pod/engine.h"
+#include "core/pod/graph.h"
 
 #include <assert.h>
 
@@ -150,6 +150,8 @@ void pod_settle_locked(struct pod *pod, struct pod_op *op)
     op->target_load = NULL;
     if (pod->reset == op)
         pod->reset = NULL;
+    if (op->kind == POD_KIND_GRAPH)
+        pod_graph_settle_locked(op);
     pod_op_free_work(op);
     pod_retire_locked(pod, op);
 }

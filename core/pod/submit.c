@@ -3,11 +3,12 @@
 //
 //   plan    under the lock: how many buffers do executions allocate themselves
 //   make    without it: records, with room for what they need
-//   check   under the lock, request by request: refuse, or mark and find edges
+//   check   under the lock, turn by turn: refuse, or mark and find edges
 //   reserve the table's and the scheduler's memory
 //   admit   cannot fail
 //
 // A fault on the way takes the marks back, newest first, and frees the records.
+// A graph goes on after a fault, so that all of them are found.
 #include "core/pod/submit.h"
 
 #include <string.h>
@@ -33,33 +34,52 @@ static bool batch_has_auto(const struct pod_request *request)
     return found;
 }
 
-// Counts the automatic outputs as the state now says. False: the counts are
-// not what they were (the caller asked whether they still hold).
-static bool batch_plan_locked(struct pod_batch *batch)
+// Counts the automatic outputs of a request as the state now says. False: the
+// counts are not what they were.
+static bool batch_plan_outputs(const struct pod_batch *batch,
+                               struct pod_batch_item *item)
 {
+    const struct pod_request *request = item->request;
     bool same = true;
 
-    batch->op_count = 0;
+    item->output_count = 0;
+    if (item->auto_counts == NULL)
+        return true;
+    for (size_t i = 0; i < request->execute.launch_count; i++) {
+        const struct pod_launch *launch = &request->execute.launches[i];
+        size_t count =
+            launch->auto_outputs
+                ? batch_auto_count(pod_batch_shape_locked(batch, &launch->load))
+                : 0;
+        same = same && item->auto_counts[i] == count;
+        item->auto_counts[i] = count;
+        item->output_count += count;
+    }
+    return same;
+}
+
+// Gives each operation its place among the numbers and among the turns. False:
+// the plan is not what it was (the caller asked whether it still holds).
+static bool batch_plan_locked(struct pod_batch *batch)
+{
+    size_t places = batch->graph != NULL ? 1 : 0;
+    size_t index = places;
+    bool same = true;
+
     for (size_t i = 0; i < batch->count; i++) {
         struct pod_batch_item *item = &batch->items[i];
-        size_t outputs = 0;
-        for (size_t k = 0; item->auto_counts != NULL &&
-                           k < item->request->execute.launch_count;
-             k++) {
-            const struct pod_launch *launch =
-                &item->request->execute.launches[k];
-            size_t count = launch->auto_outputs
-                               ? batch_auto_count(pod_batch_shape_locked(
-                                     batch, i, &launch->load))
-                               : 0;
-            same = same && item->auto_counts[k] == count;
-            item->auto_counts[k] = count;
-            outputs += count;
-        }
-        item->output_count = outputs;
-        item->index = batch->op_count + outputs;
-        batch->op_count += outputs + 1;
+        same = batch_plan_outputs(batch, item) && same;
+        item->place = places + item->output_count;
+        places = item->place + 1;
     }
+    for (size_t i = 0; i < batch->turn_count; i++) {
+        struct pod_batch_item *item = &batch->items[pod_batch_turn(batch, i)];
+        if (item->left_out)
+            continue;
+        item->index = index + item->output_count;
+        index = item->index + 1;
+    }
+    batch->op_count = index;
     return same;
 }
 
@@ -69,29 +89,55 @@ static enum pod_code batch_no_memory(const struct pod_batch *batch)
                        "no memory for %zu operations", batch->op_count);
 }
 
+// A fault of one request. A graph goes on without it, to find them all; false:
+// the submission is refused at once.
+static bool batch_fault(struct pod_batch *batch)
+{
+    if (batch->graph == NULL || batch->err->reason == POD_REASON_OUT_OF_MEMORY)
+        return false;
+    pod_faults_add(batch->faults, batch->err);
+    *batch->err = POD_ERR_NONE;
+    return true;
+}
+
+static enum pod_code batch_init_item(struct pod_batch *batch, size_t index)
+{
+    struct pod_batch_item *item = &batch->items[index];
+
+    if (pod_check_limits(batch, index) != POD_OK) {
+        item->left_out = true;
+        return batch_fault(batch) ? POD_OK : batch->err->code;
+    }
+    if (!batch_has_auto(item->request))
+        return POD_OK;
+    item->auto_counts = pod_calloc(item->request->execute.launch_count,
+                                   sizeof(*item->auto_counts));
+    return item->auto_counts != NULL ? POD_OK : batch_no_memory(batch);
+}
+
 static enum pod_code batch_init(struct pod_batch *batch,
                                 const struct pod_request *requests)
 {
+    const struct pod_graph_request *graph = batch->graph;
+    enum pod_code code = POD_OK;
+
     if (batch->count == 0 || batch->count > POD_MAX_REQUESTS)
         return pod_err_set(batch->err, POD_REASON_OUT_OF_RANGE,
                            "a submission has 1 to %d requests",
                            POD_MAX_REQUESTS);
+    batch->turn_count = batch->count;
     batch->items = pod_calloc(batch->count, sizeof(*batch->items));
     if (batch->items == NULL)
         return batch_no_memory(batch);
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count && code == POD_OK; i++) {
         struct pod_batch_item *item = &batch->items[i];
-        item->request = &requests[i];
-        if (pod_check_limits(batch, i) != POD_OK)
-            return batch->err->code;
-        if (!batch_has_auto(item->request))
-            continue;
-        item->auto_counts = pod_calloc(item->request->execute.launch_count,
-                                       sizeof(*item->auto_counts));
-        if (item->auto_counts == NULL)
-            return batch_no_memory(batch);
+        item->request = graph != NULL ? graph->ops[i] : &requests[i];
+        item->left_out =
+            graph != NULL && graph->refused != NULL && graph->refused[i];
+        if (!item->left_out)
+            code = batch_init_item(batch, i);
     }
-    return POD_OK;
+    return code;
 }
 
 static bool batch_make_item(struct pod_batch *batch,
@@ -109,6 +155,16 @@ static bool batch_make_item(struct pod_batch *batch,
     return item->op != NULL;
 }
 
+// The operation of the graph itself, which comes first.
+static bool batch_make_graph(struct pod_batch *batch)
+{
+    if (batch->graph == NULL)
+        return true;
+    batch->graph_op = pod_op_new(batch->pod, batch->graph->self, NULL);
+    batch->ops[0] = batch->graph_op;
+    return batch->graph_op != NULL;
+}
+
 static enum pod_code batch_make(struct pod_batch *batch)
 {
     size_t lanes = 0;
@@ -116,12 +172,16 @@ static enum pod_code batch_make(struct pod_batch *batch)
     batch->ops = pod_calloc(batch->op_count, sizeof(struct pod_op *));
     batch->edge_starts =
         pod_calloc(batch->op_count + 1, sizeof(*batch->edge_starts));
-    if (batch->ops == NULL || batch->edge_starts == NULL)
+    if (batch->ops == NULL || batch->edge_starts == NULL ||
+        !batch_make_graph(batch))
         return batch_no_memory(batch);
-    for (size_t i = 0; i < batch->count; i++) {
-        if (!batch_make_item(batch, &batch->items[i]))
+    for (size_t i = 0; i < batch->turn_count; i++) {
+        struct pod_batch_item *item = &batch->items[pod_batch_turn(batch, i)];
+        if (item->left_out)
+            continue;
+        if (!batch_make_item(batch, item))
             return batch_no_memory(batch);
-        lanes += batch->items[i].op->replica_count;
+        lanes += item->op->replica_count;
     }
     batch->lanes = pod_calloc(lanes, sizeof(*batch->lanes));
     return batch->lanes == NULL ? batch_no_memory(batch) : POD_OK;
@@ -145,6 +205,7 @@ static void batch_fini(struct pod_batch *batch)
     for (size_t i = 0; batch->items != NULL && i < batch->count; i++)
         pod_free(batch->items[i].auto_counts);
     pod_free(batch->items);
+    pod_free(batch->turns);
     pod_free(batch->ops);
     pod_free(batch->edge_starts);
     pod_free(batch->lanes);
@@ -154,8 +215,9 @@ static void batch_fini(struct pod_batch *batch)
 
 // Everything that does not depend on what the request does.
 static void batch_stamp(struct pod_batch *batch, struct pod_op *op,
-                        const struct pod_batch_item *item)
+                        const struct pod_batch_item *item, uint64_t number)
 {
+    op->number = number;
     op->created_ns = batch->now_ns;
     op->created_wall_ns = batch->wall_ns;
     if (op->auto_output) {
@@ -173,6 +235,8 @@ static void batch_stamp(struct pod_batch *batch, struct pod_op *op,
 static void batch_undo_item(struct pod_batch *batch,
                             struct pod_batch_item *item)
 {
+    item->marked = false;
+    item->passed = false;
     pod_hazard_undo_locked(item->op);
     pod_check_undo_locked(batch->pod, item->op);
     for (size_t i = 1; i <= item->output_count; i++) {
@@ -187,8 +251,12 @@ static void batch_undo_item(struct pod_batch *batch,
 
 static void batch_undo_locked(struct pod_batch *batch)
 {
-    while (batch->checked > 0)
-        batch_undo_item(batch, &batch->items[--batch->checked]);
+    for (size_t i = batch->turn_count; i > 0; i--) {
+        struct pod_batch_item *item =
+            &batch->items[pod_batch_turn(batch, i - 1)];
+        if (item->marked)
+            batch_undo_item(batch, item);
+    }
     batch->pod->edges.count = 0;
 }
 
@@ -196,13 +264,15 @@ static enum pod_code batch_check_item(struct pod_batch *batch, size_t index)
 {
     struct pod_batch_item *item = &batch->items[index];
     struct pod_edges *edges = &batch->pod->edges;
+    size_t start = item->index - item->output_count;
 
-    for (size_t i = item->index - item->output_count; i <= item->index; i++)
-        batch_stamp(batch, batch->ops[i], item);
+    for (size_t i = start; i <= item->index; i++)
+        batch_stamp(batch, batch->ops[i], item,
+                    batch->first + item->place - (item->index - i));
     if (pod_check_request_locked(batch, index) != POD_OK)
         return batch->err->code;
-    batch->checked++;
-    for (size_t i = item->index - item->output_count; i <= item->index; i++) {
+    item->marked = true;
+    for (size_t i = start; i <= item->index; i++) {
         batch->edge_starts[i] = edges->count;
         if (!pod_batch_edges_locked(batch, batch->ops[i], item))
             return batch->err->code != POD_OK ? batch->err->code
@@ -211,6 +281,22 @@ static enum pod_code batch_check_item(struct pod_batch *batch, size_t index)
     for (size_t i = 0; i < item->op->replica_count; i++)
         batch->lanes[batch->lane_count++] =
             batch->pod->cores[item->op->replicas[i].core]->lane;
+    item->passed = true;
+    return POD_OK;
+}
+
+static enum pod_code batch_check_items(struct pod_batch *batch)
+{
+    for (size_t i = 0; i < batch->turn_count; i++) {
+        size_t index = pod_batch_turn(batch, i);
+        if (batch->items[index].left_out ||
+            batch_check_item(batch, index) == POD_OK)
+            continue;
+        if (batch->items[index].shadowed)
+            *batch->err = POD_ERR_NONE; // the fault is another's
+        else if (!batch_fault(batch))
+            return batch->err->code;
+    }
     return POD_OK;
 }
 
@@ -274,16 +360,112 @@ static bool batch_keep_loads(struct pod_batch *batch)
     return true;
 }
 
+// The turns of the members, for cancelling them.
+static bool batch_keep_turns(const struct pod_batch *batch)
+{
+    struct pod_graph *members;
+
+    if (batch->graph == NULL)
+        return true;
+    members = batch->graph_op->members;
+    members->cancel_on_error = batch->graph->cancel_on_error;
+    members->first = batch->first + 1;
+    members->last = batch->first + batch->op_count - 1;
+    if (batch->turns == NULL)
+        return true;
+    members->turns = pod_calloc(batch->op_count, sizeof(*members->turns));
+    for (size_t i = 1; members->turns != NULL && i < batch->op_count; i++)
+        members->turns[i - 1] =
+            (uint32_t)(batch->ops[i]->number - members->first);
+    return members->turns != NULL;
+}
+
 static enum pod_code batch_reserve(struct pod_batch *batch)
 {
     struct pod *pod = batch->pod;
 
     if (!batch_keep_deps(batch) || !batch_keep_loads(batch) ||
+        !batch_keep_turns(batch) ||
         !pod_table_reserve(&pod->table, batch->first, batch->op_count))
         return batch_no_memory(batch);
     return pod_sched_reserve(pod->sched, batch->op_count, pod->edges.count,
                              batch->lanes, batch->lane_count, batch->err);
 }
+
+// ---------------------------------------------------------------------- graphs
+
+void pod_faults_add(struct pod_faults *faults, const struct pod_err *fault)
+{
+    faults->total++;
+    if (faults->count < faults->capacity)
+        faults->items[faults->count++] = *fault;
+}
+
+static bool batch_only_validates(const struct pod_batch *batch)
+{
+    return batch->graph != NULL && batch->graph->validate_only;
+}
+
+// The error of a graph with faults: the first one if all may go away.
+static enum pod_code batch_faulty(const struct pod_batch *batch)
+{
+    const struct pod_faults *faults = batch->faults;
+    bool retryable = faults->count > 0 && faults->count == faults->total;
+
+    for (size_t i = 0; i < faults->count; i++)
+        retryable = retryable && pod_reason_retryable(faults->items[i].reason);
+    if (retryable) {
+        *batch->err = faults->items[0];
+        return batch->err->code;
+    }
+    return pod_err_set(batch->err, POD_REASON_INVALID_GRAPH,
+                       "the graph has %llu %s and was not admitted",
+                       (unsigned long long)faults->total,
+                       faults->total == 1 ? "fault" : "faults");
+}
+
+// What needs no lock of the graph as a whole.
+static enum pod_code batch_check_graph(const struct pod_batch *batch)
+{
+    const struct pod_graph_request *graph = batch->graph;
+
+    if (graph->count == 0 || graph->count > POD_GRAPH_MAX) {
+        pod_err_set(batch->err, POD_REASON_OUT_OF_RANGE,
+                    "a graph has 1 to %d operations", POD_GRAPH_MAX);
+        pod_err_at(batch->err, "/ops");
+        return batch->err->code;
+    }
+    if (graph->self->after_count <= POD_GRAPH_AFTER_MAX)
+        return POD_OK;
+    pod_err_set(batch->err, POD_REASON_OUT_OF_RANGE,
+                "a graph may wait for at most %d others", POD_GRAPH_AFTER_MAX);
+    pod_err_at(batch->err, "/after");
+    return batch->err->code;
+}
+
+// The operation of the graph, and what all of its operations wait for.
+static void batch_begin_graph(struct pod_batch *batch)
+{
+    const struct pod_request *self = batch->graph->self;
+    struct pod_op *op = batch->graph_op;
+
+    op->number = batch->first;
+    op->created_ns = batch->now_ns;
+    op->created_wall_ns = batch->wall_ns;
+    batch->after_count = 0;
+    for (size_t i = 0; i < self->after_count; i++) {
+        struct pod_op **dep = &batch->after[batch->after_count];
+        if (pod_batch_find_after_locked(batch, &self->after[i], dep) ==
+            POD_OK) {
+            batch->after_count++;
+            continue;
+        }
+        pod_err_at(batch->err, "/after/%zu", i);
+        (void)batch_fault(batch);
+    }
+}
+
+// ---------------------------------------------------------------------- check
 
 static enum pod_code batch_check_locked(struct pod_batch *batch)
 {
@@ -296,27 +478,32 @@ static enum pod_code batch_check_locked(struct pod_batch *batch)
     batch->now_ns = pod_now(pod);
     batch->wall_ns = pod_clock_wall(&pod->options.clock);
     pod->edges.count = 0;
-    for (size_t i = 0; i < batch->op_count; i++)
-        batch->ops[i]->number = batch->first + i;
-    for (size_t i = 0; i < batch->count; i++) {
-        if (batch_check_item(batch, i) != POD_OK)
-            return batch->err->code;
-    }
+    if (batch->graph != NULL)
+        batch_begin_graph(batch);
+    if (batch_check_items(batch) != POD_OK)
+        return batch->err->code;
+    if (batch->faults != NULL && batch->faults->total > 0)
+        return batch_faulty(batch);
     batch->edge_starts[batch->op_count] = pod->edges.count;
     return batch_reserve(batch);
 }
 
-// Streams that the pod now answers for.
 static void batch_admit_locked(struct pod_batch *batch, struct pod_after *after)
 {
     struct pod *pod = batch->pod;
 
+    for (size_t i = 1; batch->graph != NULL && i < batch->op_count; i++)
+        pod_graph_join(batch->graph_op, batch->ops[i]);
     pod_admit_locked(pod, batch->ops, batch->op_count, batch->edge_starts,
                      after);
     for (size_t i = 0; i < batch->op_count; i++) {
         if (batch->ops[i]->kind == POD_KIND_RESET)
             pod_reset_all_locked(pod, batch->ops[i], after);
     }
+    // It runs while its members wait and run.
+    if (batch->graph != NULL)
+        pod_step_locked(pod, batch->graph_op, POD_SCHED_STARTED,
+                        POD_SCHED_RUNNING, false, after);
 }
 
 // One attempt. *out_again: the plan did not hold, nothing has changed.
@@ -330,12 +517,12 @@ static enum pod_code batch_try(struct pod_batch *batch, uint64_t *out_numbers,
     if (code != POD_OK)
         return code;
     pod_enter(batch->pod, &after);
-    batch->checked = 0;
     if (!batch_plan_locked(batch))
         *out_again = true;
     else
         code = batch_check_locked(batch);
-    if (code == POD_OK && !*out_again) {
+    if (code == POD_OK && !*out_again && !batch_only_validates(batch)) {
+        batch->admitted = true;
         for (size_t i = 0; i < batch->count; i++)
             out_numbers[i] = batch->items[i].op->number;
         batch_admit_locked(batch, &after);
@@ -343,6 +530,29 @@ static enum pod_code batch_try(struct pod_batch *batch, uint64_t *out_numbers,
         batch_undo_locked(batch);
     }
     pod_leave(batch->pod, &after);
+    return code;
+}
+
+// Tries until the plan holds. *batch->err is set.
+static enum pod_code batch_run(struct pod_batch *batch, uint64_t *out_numbers)
+{
+    enum pod_code code = POD_OK;
+    bool again = true;
+
+    pod_mutex_lock(&batch->pod->lock);
+    (void)batch_plan_locked(batch);
+    pod_mutex_unlock(&batch->pod->lock);
+    while (code == POD_OK && again) {
+        // The records were made for op_count as it was then.
+        size_t made = batch->op_count;
+        code = batch_try(batch, out_numbers, &again);
+        if (batch->admitted)
+            break;
+        size_t planned = batch->op_count;
+        batch->op_count = made;
+        batch_drop(batch);
+        batch->op_count = planned;
+    }
     return code;
 }
 
@@ -355,27 +565,37 @@ enum pod_code pod_submit(struct pod *pod, const struct pod_request *requests,
                               .count = count,
                               .out_existing = out_existing,
                               .err = err == NULL ? &scratch : err};
-    enum pod_code code;
-    bool again = true;
 
     *batch.err = POD_ERR_NONE;
-    code = batch_init(&batch, requests);
-    if (code == POD_OK) {
-        pod_mutex_lock(&pod->lock);
-        (void)batch_plan_locked(&batch);
-        pod_mutex_unlock(&pod->lock);
-    }
-    while (code == POD_OK && again) {
-        // The records were made for op_count as it was then.
-        size_t made = batch.op_count;
-        code = batch_try(&batch, out_numbers, &again);
-        if (code == POD_OK && !again)
-            break;
-        size_t planned = batch.op_count;
-        batch.op_count = made;
-        batch_drop(&batch);
-        batch.op_count = planned;
-    }
+    enum pod_code code = batch_init(&batch, requests);
+    if (code == POD_OK)
+        code = batch_run(&batch, out_numbers);
+    batch_fini(&batch);
+    return code;
+}
+
+enum pod_code pod_submit_graph(struct pod *pod,
+                               const struct pod_graph_request *graph,
+                               uint64_t *out_graph, uint64_t *out_numbers,
+                               struct pod_faults *faults, struct pod_err *err)
+{
+    struct pod_batch batch = {.pod = pod,
+                              .count = graph->count,
+                              .graph = graph,
+                              .faults = faults,
+                              .err = err};
+
+    *err = POD_ERR_NONE;
+    enum pod_code code = batch_check_graph(&batch);
+    if (code == POD_OK)
+        code = batch_init(&batch, NULL);
+    if (code == POD_OK)
+        code = pod_graph_order(graph, &batch.turns, &batch.turn_count, faults,
+                               err);
+    if (code == POD_OK)
+        code = batch_run(&batch, out_numbers);
+    if (batch.admitted)
+        *out_graph = batch.first;
     batch_fini(&batch);
     return code;
 }

@@ -3,40 +3,62 @@
 #ifndef POD_POD_SUBMIT_H
 #define POD_POD_SUBMIT_H
 
-#include "core/pod/engine.h"
+#include "core/pod/graph.h"
 
 enum {
     POD_MAX_LABELS = 16,
     POD_MAX_PRIORITY = 10,
-    POD_MAX_REFS = 65536,    // in any one list of a request
-    POD_MAX_REPLICAS = 4096, // of a gang, and of a program
-    POD_MAX_REQUESTS = 1000001,
+    POD_MAX_REFS = 65536,       // in any one list of a request
+    POD_MAX_REPLICAS = 4096,    // of a gang, and of a program
+    POD_MAX_REQUESTS = 1000001, // and POD_GRAPH_MAX is less
 };
 
 struct pod_batch_item {
     const struct pod_request *request;
     struct pod_op *op;
     size_t index;        // of op in batch.ops; its outputs stand before it
+    size_t place;        // of op in the order of numbers
     size_t output_count; // automatic ones, of all launches
     size_t *auto_counts; // by launch; NULL if the request has none
+    bool left_out;       // a fault was found before: it has no record
+    bool marked;         // its marks and hazards are made, at least in part
+    bool passed;         // it was checked: later ones may refer to it
+    bool shadowed;       // it refers to one that was not passed
 };
 
 struct pod_batch {
     struct pod *pod;
     struct pod_batch_item *items;
     size_t count;
-    struct pod_op **ops; // in the order of their numbers
+    // The order of turns; NULL: that of `items`. Fewer than `count` if a
+    // graph has cycles.
+    size_t *turns;
+    size_t turn_count;
+    struct pod_op **ops; // in the order of turns, a graph's own first
     size_t op_count;
     size_t *edge_starts; // op_count + 1: whose edges are whose
-    size_t checked;      // items whose marks and hazards are made
     uint32_t *lanes;     // of all executions
     size_t lane_count;
-    uint64_t first; // number of ops[0]
+    uint64_t first; // the least number
     int64_t now_ns;
     int64_t wall_ns;
     uint64_t *out_existing;
     struct pod_err *err;
+    bool admitted;
+
+    // Only of a graph.
+    const struct pod_graph_request *graph; // NULL: no graph
+    struct pod_faults *faults;
+    struct pod_op *graph_op;
+    struct pod_op *after[POD_GRAPH_AFTER_MAX]; // what all operations wait for
+    size_t after_count;
 };
+
+// The item whose turn it is.
+static inline size_t pod_batch_turn(const struct pod_batch *batch, size_t turn)
+{
+    return batch->turns == NULL ? turn : batch->turns[turn];
+}
 
 // Sets err.pointer to the request's place and a member in it; gives err->code.
 enum pod_code pod_batch_at(const struct pod_batch *batch, size_t item,
@@ -62,10 +84,16 @@ enum pod_code pod_batch_find_locked(const struct pod_batch *batch, size_t item,
                                     enum pod_want want, struct pod_op **out_op)
     __attribute__((warn_unused_result));
 
+// The same for what a whole graph waits for.
+enum pod_code pod_batch_find_after_locked(const struct pod_batch *batch,
+                                          const struct pod_ref *ref,
+                                          struct pod_op **out_op)
+    __attribute__((warn_unused_result));
+
 // The shape of the program that a load reference will run, or NULL if it is not
 // known.
 const struct pod_program_shape *
-pod_batch_shape_locked(const struct pod_batch *batch, size_t item,
+pod_batch_shape_locked(const struct pod_batch *batch,
                        const struct pod_ref *load);
 
 // Checks a request against the state and marks what it does to handles, so

@@ -56,6 +56,13 @@ enum pod_code pod_view_build(struct pod *pod, const struct pod_view_kind *kind,
                              void *out_view, struct pod_err *err)
     __attribute__((warn_unused_result));
 
+// A page of views of a kind that has no filter, as pod_list_buffers and others.
+enum pod_code pod_list_views(struct pod *pod, const struct pod_view_kind *kind,
+                             uint64_t below, size_t capacity, void *out_views,
+                             size_t *out_count, uint64_t *out_next,
+                             struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 extern const struct pod_view_kind pod_view_event;
 extern const struct pod_view_kind pod_view_buffer;
 extern const struct pod_view_kind pod_view_program;
