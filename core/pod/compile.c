@@ -393,12 +393,13 @@ void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
     // An answer of an incarnation that is gone says nothing of this one.
     if (host->state == POD_COMPILED_OPEN)
         compile_keep_answer(compiled, host, answer);
+    // Loads wait for a first compile too, if they run in spite of its failure.
+    compile_resume_loads(pod, host, after);
     if (!compiled->done) {
         if (--compiled->open_hosts == 0)
             compile_finish(pod, compiled, after);
         return;
     }
-    compile_resume_loads(pod, host, after);
     compile_tidy(pod, compiled, after);
 }
 
