@@ -68,8 +68,8 @@ GEN_O := $(GEN_C:$(GEN)/%.c=$(B)/obj/gen/%.o)
 LIB_O := $(call objects,$(CORE_C) $(API_C) $(PROTO_C) $(SERVER_C)) $(GEN_O)
 LIB := $(B)/libpod.a
 TEST_LIB := $(B)/libtest.a
-LIBS := -lmicrohttpd -ljansson -lnettle -lgrpc -lgpr -lprotobuf-c -lsqlite3 \
-  -lopenblas -lm
+LIBS := -lmicrohttpd -lgnutls -ljansson -lnettle -lgrpc -lgpr \
+  -lprotobuf-c -lsqlite3 -lopenblas -lm
 TEST_LIBS := -lcmocka -lcurl
 BINARIES := $(PROGRAMS:%=$(B)/%)
 ifeq ($(BUILD),release)

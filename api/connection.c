@@ -114,6 +114,19 @@ static void conn_print(const struct sockaddr *address, char *out, size_t size)
 
 // --------------------------------------------------------------------- life
 
+// The kernel knows who connected to a Unix socket.
+static void conn_see_user(struct api_conn *conn)
+{
+    struct ucred user;
+    socklen_t size = sizeof(user);
+
+    if (!conn->server->local ||
+        getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0)
+        return;
+    conn->local = true;
+    conn->uid = user.uid;
+}
+
 static struct api_conn *conn_open(struct api_server *server,
                                   struct MHD_Connection *connection)
 {
@@ -139,7 +152,9 @@ static struct api_conn *conn_open(struct api_server *server,
         return NULL;
     }
     conn->server = server;
+    conn->connection = connection;
     conn->fd = fd;
+    conn_see_user(conn);
     conn->phase = API_PHASE_NONE;
     conn_print(address, conn->client, sizeof(conn->client));
     pod_list_init(&conn->phase_link);
@@ -403,6 +418,27 @@ void api_conn_hang_up(struct api_conn *conn)
 
 // ---------------------------------------------------------------- last words
 
+// Best effort: the socket's buffer is empty, nothing was sent before.
+static void conn_send(struct api_conn *conn, char *head, size_t head_length,
+                      char *body, size_t body_length)
+{
+    struct iovec parts[2] = {{.iov_base = head, .iov_len = head_length},
+                             {.iov_base = body, .iov_len = body_length}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+
+    if (conn->server->tls == NULL) {
+        (void)sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return;
+    }
+    gnutls_session_t session =
+        MHD_get_connection_info(conn->connection,
+                                MHD_CONNECTION_INFO_GNUTLS_SESSION)
+            ->tls_session;
+    (void)gnutls_record_send(session, head, head_length);
+    (void)gnutls_record_send(session, body, body_length);
+    (void)gnutls_bye(session, GNUTLS_SHUT_WR);
+}
+
 // libmicrohttpd takes no answer in the middle of a body; without this a client
 // would never learn why its connection was cut.
 void api_conn_last_words(struct api_conn *conn, const struct pod_err *err)
@@ -434,11 +470,7 @@ void api_conn_last_words(struct api_conn *conn, const struct pod_err *err)
                  status, api_status_text(status), id,
                  status == 429 || status == 503 ? "Retry-After: 1\r\n" : "",
                  strlen(body));
-    struct iovec parts[2] = {{.iov_base = head, .iov_len = (size_t)length},
-                             {.iov_base = body, .iov_len = strlen(body)}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-    // Best effort: the socket's buffer is empty, nothing was sent before.
-    (void)sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    conn_send(conn, head, (size_t)length, body, strlen(body));
     (void)shutdown(conn->fd, SHUT_WR);
     free(body);
 }

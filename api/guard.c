@@ -180,6 +180,13 @@ static bool guard_changes_state(enum api_method method)
     return method != API_GET && method != API_HEAD && method != API_OPTIONS;
 }
 
+bool api_origin_listed(const struct api_request *req)
+{
+    const char *origin = api_request_header(req, "Origin");
+    return origin != NULL && guard_listed(req->server->origins,
+                                          req->server->origin_count, origin);
+}
+
 // Whether an Origin is the page's own server: the same host and port.
 static bool guard_same_origin(const char *origin, const char *host)
 {
@@ -195,8 +202,7 @@ static enum pod_code guard_origin(const struct api_request *req,
 
     if (!guard_changes_state(req->method))
         return POD_OK;
-    if (origin != NULL &&
-        guard_listed(req->server->origins, req->server->origin_count, origin))
+    if (api_origin_listed(req))
         return POD_OK;
     if (site != NULL && strcasecmp(site, "same-origin") != 0 &&
         strcasecmp(site, "none") != 0)
@@ -215,12 +221,12 @@ void api_guard_cors(struct api_request *req)
         return;
     const char *origin = api_request_header(req, "Origin");
     api_header(req, "Vary", "Origin");
-    if (origin == NULL ||
-        !guard_listed(req->server->origins, req->server->origin_count, origin))
+    if (!api_origin_listed(req))
         return;
     api_header(req, "Access-Control-Allow-Origin", "%s", origin);
     api_header(req, "Access-Control-Expose-Headers",
-               "ETag, Location, Operation-Location, X-Request-Id");
+               "ETag, Idempotency-Replayed, Location, Operation-Location, "
+               "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id");
     if (req->method != API_OPTIONS)
         return;
     api_header(req, "Access-Control-Allow-Methods",

@@ -18,13 +18,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/auth.h"
 #include "api/body.h"
 #include "api/http.h"
 #include "api/keyed.h"
 #include "api/park.h"
 #include "api/problem.h"
+#include "api/rate.h"
 #include "api/route.h"
 #include "api/server.h"
+#include "api/tls.h"
 #include "core/base/list.h"
 #include "core/base/lock.h"
 #include "core/base/map.h"
@@ -66,10 +69,13 @@ struct api_conn {
     struct pod_list phase_link;
     enum api_phase phase;
     int64_t deadline_ns; // of the phase
-    int fd;              // libmicrohttpd's
-    bool hung_up;        // the client has closed its sending half
-    bool refused;        // shut down by us; only waits to be closed
-    bool linger;         // bytes of its body may still come when it closes
+    struct MHD_Connection *connection;
+    int fd;     // libmicrohttpd's
+    bool local; // a Unix socket, and the user at its other end
+    uid_t uid;
+    bool hung_up; // the client has closed its sending half
+    bool refused; // shut down by us; only waits to be closed
+    bool linger;  // bytes of its body may still come when it closes
     struct api_address *address;
     char client[48];
     char *target;            // raw, of the request whose headers are coming
@@ -177,8 +183,11 @@ struct api_request {
     size_t parameter_count;
     struct api_body body;
 
-    char identity[24];       // api_identity
-    struct api_keyed *keyed; // its Idempotency-Key, or NULL
+    char identity[24];         // api_identity
+    enum api_scope scope;      // what it may do
+    uint64_t caller_key;       // of its token or user; 0: nobody we know
+    struct api_caller *caller; // it is counted there (quota.c), or NULL
+    struct api_keyed *keyed;   // its Idempotency-Key, or NULL
 
     // The reply.
     struct MHD_Response *response;
@@ -236,6 +245,8 @@ enum pod_code api_guard(struct api_request *req, const char *version,
     __attribute__((warn_unused_result));
 // Whether a Host value (with or without port) is one of ours.
 bool api_host_allowed(const struct api_server *server, const char *host);
+// Whether the request comes from a page of an origin that was listed.
+bool api_origin_listed(const struct api_request *req);
 // Adds the CORS headers for a listed origin to the reply.
 void api_guard_cors(struct api_request *req);
 
@@ -298,8 +309,14 @@ struct api_server {
     void (*on_notify)(struct api_server *server, void *arg);
     void *on_notify_arg;
     struct api_budget staging;
-    struct api_answers *answers; // of Idempotency-Keys
-    uint8_t key_secret[16];      // of this run, in the names of keys
+    struct api_auth auth;
+    struct api_tls *tls; // NULL: plain HTTP
+    struct api_rate rate;
+    struct pod_map callers;             // key -> struct api_caller, in flight
+    bool local;                         // it listens on a Unix socket
+    struct api_file_stamp socket_stamp; // as it was made
+    struct api_answers *answers;        // of Idempotency-Keys
+    uint8_t key_secret[16];             // of this run, in the names of keys
     char **hosts; // allowed, with the listen address; lower case, no port
     size_t host_count;
     char **origins;
@@ -317,6 +334,7 @@ struct api_server {
     atomic_bool draining;
     atomic_bool stopping;
     atomic_bool notified; // on_notify is due
+    atomic_bool reload;   // files are to be looked at
     _Atomic int64_t stop_deadline_ns;
     _Atomic uint64_t connections;
     _Atomic uint64_t parked;
@@ -346,7 +364,8 @@ struct api_server {
     struct api_shared shared;
 };
 
-// One listening socket (listen.c). out_address is "127.0.0.1:43211".
+// One listening socket (listen.c). out_address is "127.0.0.1:43211", or as it
+// was given "unix:PATH"; a socket file that nobody listens on is replaced.
 enum pod_code api_listen(const char *listen, int *out_fd, char *out_address,
                          size_t address_bytes, unsigned *out_port,
                          struct pod_err *err)

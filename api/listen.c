@@ -9,17 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/http_internal.h"
 
-enum { LISTEN_BACKLOG = 4096 };
+enum { LISTEN_BACKLOG = 4096, LISTEN_SOCKET_MODE = 0660 };
 
 static enum pod_code listen_bad(const char *listen, struct pod_err *err)
 {
     return pod_err_set(err, POD_REASON_BAD_VALUE,
-                       "listen address \"%.128s\" is not HOST:PORT or "
-                       "[IPV6]:PORT",
+                       "listen address \"%.128s\" is not HOST:PORT, "
+                       "[IPV6]:PORT or unix:PATH",
                        listen);
 }
 
@@ -82,6 +84,77 @@ static bool listen_bind(int fd, const struct addrinfo *info)
            listen(fd, LISTEN_BACKLOG) == 0;
 }
 
+// ------------------------------------------------------------- Unix sockets
+
+static enum pod_code listen_failed(const char *listen, int cause,
+                                   struct pod_err *err)
+{
+    return pod_err_set_code(err, POD_UNAVAILABLE, POD_REASON_INTERNAL,
+                            "cannot listen on %.128s: %s", listen,
+                            strerror(cause));
+}
+
+// Whether a socket file is left over from a process that ended.
+static bool listen_is_stale(const struct sockaddr_un *address)
+{
+    struct stat info;
+    bool stale = false;
+
+    if (lstat(address->sun_path, &info) != 0 || !S_ISSOCK(info.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        stale = connect(fd, (const struct sockaddr *)address,
+                        sizeof(*address)) != 0 &&
+                errno == ECONNREFUSED;
+        (void)close(fd);
+    }
+    return stale;
+}
+
+// Nobody can connect before `listen`, so the mode is set in time.
+static bool listen_bind_local(int fd, const struct sockaddr_un *address)
+{
+    const struct sockaddr *any = (const struct sockaddr *)address;
+    int failed = bind(fd, any, sizeof(*address));
+
+    if (failed != 0 && errno == EADDRINUSE && listen_is_stale(address)) {
+        (void)unlink(address->sun_path);
+        failed = bind(fd, any, sizeof(*address));
+    } else if (failed != 0 && errno != EADDRINUSE) {
+        return false;
+    }
+    if (failed != 0) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    return chmod(address->sun_path, LISTEN_SOCKET_MODE) == 0 &&
+           listen(fd, LISTEN_BACKLOG) == 0;
+}
+
+static enum pod_code listen_local(const char *text, int *out_fd,
+                                  struct pod_err *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = text + strlen("unix:");
+
+    if (*path == '\0' || strlen(path) >= sizeof(address.sun_path))
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "listen address \"%.128s\": the path must have 1 "
+                           "to %zu bytes",
+                           text, sizeof(address.sun_path) - 1);
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && listen_bind_local(fd, &address)) {
+        *out_fd = fd;
+        return POD_OK;
+    }
+    int cause = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    return listen_failed(text, cause, err);
+}
+
 enum pod_code api_listen(const char *listen, int *out_fd, char *out_address,
                          size_t address_bytes, unsigned *out_port,
                          struct pod_err *err)
@@ -92,6 +165,11 @@ enum pod_code api_listen(const char *listen, int *out_fd, char *out_address,
     char host[256];
     const char *port = "";
 
+    if (strncmp(listen, "unix:", 5) == 0) {
+        (void)snprintf(out_address, address_bytes, "%s", listen);
+        *out_port = 0;
+        return listen_local(listen, out_fd, err);
+    }
     enum pod_code code = listen_split(listen, host, sizeof(host), &port, err);
     if (code != POD_OK)
         return code;
@@ -108,9 +186,7 @@ enum pod_code api_listen(const char *listen, int *out_fd, char *out_address,
     if (!bound) {
         if (fd >= 0)
             (void)close(fd);
-        return pod_err_set_code(err, POD_UNAVAILABLE, POD_REASON_INTERNAL,
-                                "cannot listen on %.128s: %s", listen,
-                                strerror(cause));
+        return listen_failed(listen, cause, err);
     }
     listen_print(fd, out_address, address_bytes, out_port);
     *out_fd = fd;

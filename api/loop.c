@@ -61,6 +61,8 @@ static void loop_take_wakes(struct api_server *server)
 
     (void)!read(server->event_fd, &count, sizeof(count));
     api_park_collect(server);
+    if (atomic_exchange(&server->reload, false))
+        api_auth_reload(server);
     if (atomic_exchange(&server->notified, false) && server->on_notify != NULL)
         server->on_notify(server, server->on_notify_arg);
     if (!atomic_load(&server->draining) || server->drain_done)

@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/audit.h"
 #include "api/http_internal.h"
+#include "api/quota.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
 
@@ -262,6 +264,7 @@ void api_request_free(struct api_request *req)
     pod_mutex_unlock(&server->shared.lock);
     api_park_leave(req);
     api_keyed_fini(req);
+    api_quota_leave(req);
     api_body_fini(req);
     if (req->response != NULL)
         MHD_destroy_response(req->response);
@@ -287,6 +290,7 @@ void api_request_completed(void *arg, struct MHD_Connection *connection,
             req->id, conn->client, req->status,
             (api_now(req) - req->started_ns) / 1000, (int)code,
             req->method_text, req->target);
+    api_audit(req);
     api_request_free(req);
     api_conn_enter(conn, conn->hung_up ? API_PHASE_GONE : API_PHASE_IDLE);
 }
@@ -383,6 +387,19 @@ static enum pod_code request_copy_params(struct api_request *req,
     return POD_OK;
 }
 
+// Refusals count against the rate of the client's address.
+static enum pod_code request_admit_caller(struct api_request *req,
+                                          struct pod_err *err)
+{
+    struct pod_err refused;
+    enum pod_code code = api_auth_admit(req, err);
+
+    if (api_quota_admit(req, &refused))
+        return code;
+    *err = refused;
+    return refused.code;
+}
+
 static enum pod_code request_route(struct api_request *req, struct pod_err *err)
 {
     const struct api_server *server = req->server;
@@ -394,6 +411,9 @@ static enum pod_code request_route(struct api_request *req, struct pod_err *err)
     }
     api_route_match(server->routes, server->route_count, req->method, req->path,
                     &req->match);
+    enum pod_code code = request_admit_caller(req, err);
+    if (code != POD_OK)
+        return code;
     if (req->match.allowed == 0)
         return pod_err_set(err, POD_REASON_NOT_FOUND, "there is no \"%.200s\"",
                            req->path);
@@ -503,7 +523,7 @@ static enum MHD_Result request_first(struct api_request *req,
     struct pod_err err = POD_ERR_NONE;
 
     api_body_init(req);
-    if (request_admit(req, version, &err) != POD_OK)
+    if (request_admit(req, version, &err) != POD_OK && req->response == NULL)
         request_refuse(req, &err);
     req->stage = API_STAGE_BODY;
     req->body_started_ns = req->server->now_ns;

@@ -2,6 +2,7 @@
 // The routing table: every path of the API, in the order of its contract.
 #include "api/routes.h"
 
+#include "api/auth.h"
 #include "api/handlers.h"
 #include "api/watch.h"
 
@@ -27,6 +28,10 @@ static const struct api_route routes_table[] = {
     {API_GET, "/ui", api_ui_redirect, OPEN, NULL, 0, 0},
     {API_GET, "/ui/", api_ui_get, READ, NULL, 0, 0},
     {API_GET, "/ui/events/{op}", api_ui_event_get, READ, NULL, 0, 0},
+
+    {API_POST, "/ui/session", api_session_post, API_BODY_JSON, API_SCOPE_NONE,
+     NULL, 0, 0},
+    {API_DELETE, "/ui/session", api_session_delete, OPEN, NULL, 0, 0},
 
     {API_GET, "/v1", api_service_get, READ, NULL, 0, 0},
     {API_GET, "/v1/pod", api_pod_get, READ, NULL, 0, 0},

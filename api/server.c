@@ -29,6 +29,12 @@ enum {
     SERVER_SPARE_FDS = 256, // for workers, the journal and the log
 };
 
+// Of GnuTLS; libmicrohttpd takes it as void * and reads it only.
+static char server_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+
+// The server whose loop this thread runs: GnuTLS hands its callback nothing.
+static _Thread_local struct api_server *server_of_thread;
+
 static void server_limits(struct api_limits *limits)
 {
     const struct api_limits defaults = {
@@ -69,6 +75,8 @@ static void server_limits(struct api_limits *limits)
 #undef SERVER_DEFAULT
     if (limits->connections_per_address == 0)
         limits->connections_per_address = limits->connections;
+    if (limits->requests_per_token == 0)
+        limits->requests_per_token = limits->connections;
     if (limits->parked_per_address == 0)
         limits->parked_per_address = limits->parked;
 }
@@ -146,7 +154,8 @@ static bool server_copy_options(struct api_server *server,
     if (colon != NULL)
         *colon = '\0';
     return server_copy_list(options->allowed_hosts, options->allowed_host_count,
-                            host, &server->hosts, &server->host_count) &&
+                            server->local ? NULL : host, &server->hosts,
+                            &server->host_count) &&
            server_copy_list(options->allowed_origins,
                             options->allowed_origin_count, NULL,
                             &server->origins, &server->origin_count);
@@ -167,11 +176,37 @@ static void server_log(void *arg, const char *format, va_list args)
     pod_log(POD_LOG_DEBUG, "http", "libmicrohttpd: %s", line);
 }
 
+static int server_certificate(gnutls_session_t session,
+                              const gnutls_datum_t *authorities, int count,
+                              const gnutls_pk_algorithm_t *algorithms,
+                              int algorithm_count, gnutls_pcert_st **out_chain,
+                              unsigned *out_length, gnutls_privkey_t *out_key)
+{
+    (void)session;
+    (void)authorities;
+    (void)count;
+    (void)algorithms;
+    (void)algorithm_count;
+    if (server_of_thread == NULL)
+        return -1;
+    api_tls_pair(server_of_thread->tls, server_of_thread->now_ns, out_chain,
+                 out_length, out_key);
+    return 0;
+}
+
 static bool server_start_daemon(struct api_server *server)
 {
+    struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, (intptr_t)server_certificate, NULL},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, server_priorities},
+        {MHD_OPTION_END, 0, NULL},
+    };
+
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
-        api_conn_accept, server, api_request_step, server,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (server->tls != NULL ? MHD_USE_TLS : 0),
+        0, api_conn_accept, server, api_request_step, server,
         MHD_OPTION_EXTERNAL_LOGGER, server_log, server,
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_POOL_BYTES,
@@ -180,7 +215,7 @@ static bool server_start_daemon(struct api_server *server)
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK,
         api_conn_target, server, MHD_OPTION_NOTIFY_CONNECTION, api_conn_notify,
         server, MHD_OPTION_NOTIFY_COMPLETED, api_request_completed, server,
-        MHD_OPTION_END);
+        MHD_OPTION_ARRAY, server->tls != NULL ? tls : none, MHD_OPTION_END);
     return server->daemon != NULL;
 }
 
@@ -226,6 +261,19 @@ static struct api_server *server_new_empty(void)
     return server;
 }
 
+static enum pod_code server_secure(struct api_server *server,
+                                   const struct api_server_options *options,
+                                   struct pod_err *err)
+{
+    api_rate_init(&server->rate, server->limits.requests_per_s);
+    enum pod_code code =
+        api_auth_init(&server->auth, options->token_file, server->local, err);
+    if (code == POD_OK && options->tls_cert != NULL)
+        code =
+            api_tls_new(options->tls_cert, options->tls_key, &server->tls, err);
+    return code;
+}
+
 enum pod_code api_server_new(const struct api_server_options *options,
                              struct api_server **out_server,
                              struct pod_err *err)
@@ -238,9 +286,14 @@ enum pod_code api_server_new(const struct api_server_options *options,
     enum pod_code code =
         api_listen(options->listen, &server->listen_fd, server->address,
                    sizeof(server->address), &server->port, err);
+    server->local = strncmp(server->address, "unix:", 5) == 0;
+    if (code == POD_OK && server->local)
+        (void)api_file_look(server->address + 5, &server->socket_stamp);
     if (code == POD_OK && !server_copy_options(server, options))
         code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the server");
+    if (code == POD_OK)
+        code = server_secure(server, options, err);
     if (code == POD_OK && !server_open(server))
         code = pod_err_set(err, POD_REASON_INTERNAL,
                            "cannot start the HTTP server: %s", strerror(errno));
@@ -252,6 +305,17 @@ enum pod_code api_server_new(const struct api_server_options *options,
     return POD_OK;
 }
 
+// The socket file goes too, unless somebody has put another in its place.
+static void server_close_listener(struct api_server *server)
+{
+    if (server->listen_fd < 0)
+        return;
+    (void)close(server->listen_fd);
+    if (server->local &&
+        api_file_is(server->address + 5, &server->socket_stamp))
+        (void)unlink(server->address + 5);
+}
+
 void api_server_free(struct api_server *server)
 {
     if (server == NULL)
@@ -259,8 +323,7 @@ void api_server_free(struct api_server *server)
     api_server_stop(server, 0);
     if (server->daemon != NULL)
         MHD_stop_daemon(server->daemon);
-    if (server->listen_fd >= 0)
-        (void)close(server->listen_fd);
+    server_close_listener(server);
     if (server->epoll_fd >= 0)
         (void)close(server->epoll_fd);
     if (server->event_fd >= 0)
@@ -269,6 +332,10 @@ void api_server_free(struct api_server *server)
     server_free_list(server->origins, server->origin_count);
     api_request_free_spare(server);
     api_answers_free(server->answers);
+    api_auth_fini(&server->auth);
+    api_tls_free(server->tls);
+    api_rate_fini(&server->rate);
+    pod_map_fini(&server->callers);
     pod_map_fini(&server->addresses);
     pod_free(server->heap);
     pod_mutex_fini(&server->shared.lock);
@@ -276,6 +343,12 @@ void api_server_free(struct api_server *server)
 }
 
 // -------------------------------------------------------------------- running
+
+static void *server_main(void *arg)
+{
+    server_of_thread = arg;
+    return api_loop_main(arg);
+}
 
 // The thread takes no signals: they are for the one that waits for them, and a
 // broken pipe is an error of its send.
@@ -286,7 +359,7 @@ enum pod_code api_server_start(struct api_server *server, struct pod_err *err)
 
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failure = pthread_create(&server->thread, NULL, api_loop_main, server);
+    int failure = pthread_create(&server->thread, NULL, server_main, server);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failure != 0)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
@@ -301,6 +374,12 @@ void api_server_wake_loop(struct api_server *server)
     uint64_t one = 1;
 
     (void)!write(server->event_fd, &one, sizeof(one));
+}
+
+void api_server_reload(struct api_server *server)
+{
+    atomic_store(&server->reload, true);
+    api_server_wake_loop(server);
 }
 
 void api_server_notify(struct api_server *server)

@@ -26,6 +26,8 @@ struct api_limits {
     unsigned connections;             // in all [10,000]
     unsigned connections_per_address; // [connections]
     unsigned parked;                  // parked requests in all [8,000]
+    unsigned requests_per_token;      // in flight, of one token [connections]
+    unsigned requests_per_s;          // of one token or address [no limit]
     unsigned parked_per_address;      // [parked]
     size_t header_bytes;              // request line and headers [8 KiB]
     size_t json_bytes;                // one JSON body [1 MiB]
@@ -52,7 +54,12 @@ struct api_budget {
 };
 
 struct api_server_options {
-    const char *listen; // "127.0.0.1:8480", "[::1]:0"; port 0 picks one
+    // "127.0.0.1:8480", "[::1]:0" (port 0 picks one), or "unix:PATH": a
+    // socket file of mode 0660.
+    const char *listen;
+    const char *token_file; // auth.h; NULL: nobody needs a token
+    const char *tls_cert;   // tls.h; both or none
+    const char *tls_key;
     // Host names that are ours besides the loopback names and the listen
     // address: without port, IPv6 in brackets.
     const char *const *allowed_hosts;
@@ -76,8 +83,8 @@ struct api_server_options {
 
 // Binds and listens; connections are answered once api_server_start was
 // called. Everything in `options` but routes is copied. Errors: BAD_VALUE (an
-// address that cannot be parsed), UNAVAILABLE with the address and the cause
-// (a port in use), OUT_OF_MEMORY.
+// address that cannot be parsed, a file that is unfit), UNAVAILABLE with the
+// address and the cause (a port in use), OUT_OF_MEMORY.
 enum pod_code api_server_new(const struct api_server_options *options,
                              struct api_server **out_server,
                              struct pod_err *err)
@@ -91,6 +98,9 @@ enum pod_code api_server_start(struct api_server *server, struct pod_err *err)
 const char *api_server_address(const struct api_server *server);
 // 0 for an address without port.
 unsigned api_server_port(const struct api_server *server);
+
+// Has the files of tokens and certificate looked at now. From any thread.
+void api_server_reload(struct api_server *server);
 
 // Wakes the loop and has on_notify called. From any thread, with any lock held.
 void api_server_notify(struct api_server *server);
