@@ -12,7 +12,7 @@ enum {
     ENTRY_FIELD = 3, // entries of SessionRequest
     ENTRY_WRITE = 13,
     ENTRY_WRITE_DATA = 3,
-    ENTRY_COMPILE = 17,
+    ENTRY_COMPILE = 16,
     ENTRY_COMPILE_PROGRAM = 2,
     ENTRY_MAX_BLOCKS = 8,
 };

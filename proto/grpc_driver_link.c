@@ -266,7 +266,7 @@ static const char *link_reason(enum pod_code code, const char *text)
     if (code == POD_UNAVAILABLE && link_says(text, name))
         return "unknown name";
     if (code == POD_DEADLINE_EXCEEDED)
-        return "no answer";
+        return "not ready: no answer in time";
     if (code == POD_UNAVAILABLE)
         return "not reachable";
     return pod_code_name(code);

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A worker on another gRPC implementation, which may misbehave on purpose.
+
+usage: fake_worker.py FOLDER-OF-PROTOS MODE [ADDRESS]
+
+It keeps buffers as bytes, compiles everything to (f32[2]) -> f32[2], and
+executes by copying the first input to the first output. Prints "listening on
+PORT". SIGTERM ends it.
+"""
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent import futures
+
+import grpc
+
+protos, mode = sys.argv[1:3]
+address = sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1:0"
+
+with tempfile.TemporaryDirectory() as folder:
+    files = ["pod_worker.proto", "tpu_driver.proto", "tpu_service.proto"]
+    subprocess.run(["protoc", f"--proto_path={protos}",
+                    f"--python_out={folder}", *files], check=True)
+    sys.path.insert(0, folder)
+    pw = importlib.import_module("pod_worker_pb2")
+    tpu = importlib.import_module("tpu_service_pb2")
+
+# xla.ProgramShapeProto of (f32[2]) -> f32[2]: element type 11, dimensions [2],
+# layout {0}.
+SHAPE = bytes.fromhex("100b1a01022a030a0100")
+PROGRAM = b"\x0a" + bytes([len(SHAPE)]) + SHAPE + b"\x12" + \
+    bytes([len(SHAPE)]) + SHAPE
+
+lock = threading.Lock()
+sessions = {}
+counts = {"hello": 0}
+GOOD, NOT_FOUND, CANCELLED = 0, 5, 1
+
+
+class Session:
+    def __init__(self):
+        self.objects = {}
+        self.failed = set()
+
+
+def status_of(outcome, code, reason="", message=""):
+    outcome.status.code = code
+    outcome.status.reason = reason
+    outcome.status.message = message
+
+
+def shape_bytes(data):
+    """Of f32[n] as podd serializes it: enough for the tests."""
+    at, count = 0, 1
+    while at < len(data):
+        tag, at = data[at], at + 1
+        if tag & 7 == 0:
+            while data[at] & 128:
+                at += 1
+            at += 1
+        else:
+            size, at = data[at], at + 1
+            if tag == 0x1a:
+                value, shift = 0, 0
+                for byte in data[at:at + size]:
+                    value |= (byte & 127) << shift
+                    shift += 7
+                    if byte < 128:
+                        count, value, shift = count * value, 0, 0
+            at += size
+    return 4 * count
+
+
+def perform(session, entry, outcome):
+    kind = entry.WhichOneof("what")
+    what = getattr(entry, kind)
+    objects = session.objects
+    if any(w in session.failed for w in entry.waits):
+        outcome.status.root = entry.waits[0]
+        return status_of(outcome, 9, "WORKER_ERROR", "waited for a failure")
+    if kind == "allocate":
+        size = what.raw_bytes if what.WhichOneof("size") == "raw_bytes" \
+            else shape_bytes(what.shape)
+        objects[entry.op] = bytearray(size)
+    elif kind == "allocate_tuple":
+        objects[entry.op] = [objects[c] for c in what.children]
+    elif kind in ("deallocate", "free_program", "unload"):
+        del objects[{"deallocate": lambda: what.buffer,
+                     "free_program": lambda: what.program,
+                     "unload": lambda: what.load}[kind]()]
+    elif kind == "write":
+        objects[what.buffer][what.offset:what.offset + len(what.data)] = \
+            what.data
+    elif kind == "read":
+        outcome.data = bytes(
+            objects[what.buffer][what.offset:what.offset + what.count])
+        if mode == "wrong-length":
+            outcome.data = outcome.data[:-1]
+    elif kind == "copy":
+        objects[what.to][:] = objects[getattr(what, "from")]
+    elif kind == "copy_from_peer":
+        return status_of(outcome, 14, "HOST_UNAVAILABLE", "no way to the peer")
+    elif kind == "compile":
+        objects[entry.op] = bytes(what.program)
+        outcome.program_shape = PROGRAM
+    elif kind == "load":
+        objects[entry.op] = objects[what.program]
+    elif kind == "execute":
+        for launch in what.launches:
+            objects[launch.load]
+            objects[launch.outputs[0]][:] = objects[launch.inputs[0]]
+    elif kind == "reset":
+        objects.clear()
+    return status_of(outcome, GOOD)
+
+
+def answers(session, entry):
+    """The outcomes of an entry."""
+    if entry.WhichOneof("what") == "cancel":
+        return
+    if entry.want_started:
+        yield pw.Outcome(op=entry.op, started=True)
+    outcome = pw.Outcome(op=entry.op)
+    try:
+        perform(session, entry, outcome)
+    except KeyError as error:
+        session.failed.add(entry.op)
+        status_of(outcome, NOT_FOUND, "UNKNOWN_HANDLE", f"no handle {error}")
+    if mode == "bad-text":
+        status_of(outcome, 3, "NO SUCH REASON", "bell \x07 and \u202e")
+    yield outcome
+    if mode == "duplicates":
+        yield outcome
+        yield pw.Outcome(op=entry.op, started=True)
+    if mode == "unknown-ids":
+        yield pw.Outcome(op=entry.op + 1000000)
+        yield pw.Outcome(op=0)
+
+
+def replies(session, request):
+    for entry in request.entries:
+        if mode in ("silence", "frozen"):
+            continue
+        if mode == "early-end":
+            return
+        if mode == "garbage":
+            yield b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+        elif mode == "garbage-inside":
+            yield pw.SessionResponse.SerializeToString(
+                pw.SessionResponse())[:0] + b"\x0a\x03\x08\xff\xff"
+        elif mode == "huge":
+            yield pw.SessionResponse(outcomes=[pw.Outcome(
+                op=entry.op, data=bytes(100 << 20))]).SerializeToString()
+        with lock:
+            out = list(answers(session, entry))
+        yield pw.SessionResponse(outcomes=out).SerializeToString()
+
+
+def hello(request, context):
+    if mode == "no-pod":
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "no such service")
+    if mode == "not-ready":
+        time.sleep(60)
+    with lock:
+        counts["hello"] += 1
+        number = counts["hello"]
+        sessions[number] = Session()
+    if mode == "empty-hello":
+        return b""
+    if mode == "garbage-hello":
+        return b"\xff\xff\xff"
+    return pw.HelloResponse(
+        version=2 if mode == "version" else 1, session=number,
+        incarnation=77, worker="fake", platform="fake", platform_version="1",
+        accepts=15, host_id=0, host_count=1,
+        chips=[pw.Chip(x=0, y=0, z=0, host_id=0)],
+        cores=[pw.Core(worker_core=i, chip=0, memory_bytes=1 << 30)
+               for i in range(2)],
+        chunk_bytes=1 << 10 if mode == "small-chunks" else 8 << 20,
+    ).SerializeToString()
+
+
+def session_stream(requests, context):
+    session = None
+    for data in requests:
+        request = pw.SessionRequest.FromString(data)
+        if session is None:
+            session = sessions[request.session]
+        yield from replies(session, request)
+        if mode == "early-end" and request.entries:
+            return
+    return
+
+
+def heartbeat(data, context):
+    if mode == "frozen":
+        time.sleep(60)
+    request = pw.HeartbeatRequest.FromString(data)
+    del request
+    return pw.HeartbeatResponse(
+        incarnation=78 if mode == "restarted" else 77).SerializeToString()
+
+
+class Handlers(grpc.GenericRpcHandler):
+    def service(self, details):
+        return {
+            "/pod.worker.v1.PodWorker/Hello":
+                grpc.unary_unary_rpc_method_handler(hello),
+            "/pod.worker.v1.PodWorker/Session":
+                grpc.stream_stream_rpc_method_handler(session_stream),
+            "/pod.worker.v1.PodWorker/Heartbeat":
+                grpc.unary_unary_rpc_method_handler(heartbeat),
+        }.get(details.method)
+
+
+server = grpc.server(futures.ThreadPoolExecutor(32), options=[
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0)])
+server.add_generic_rpc_handlers((Handlers(),))
+port = server.add_insecure_port(address)
+server.start()
+print("listening on", port, flush=True)
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+while True:
+    signal.pause()
