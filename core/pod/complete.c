@@ -137,6 +137,7 @@ void pod_complete_locked(struct pod *pod, struct pod_op *op,
                          struct pod_after *after)
 {
     complete_apply(pod, op);
+    op->stage = POD_STAGE_OVER;
     pod_step_locked(pod, op, POD_SCHED_DONE, op->outcome, false, after);
     pod_settle_locked(pod, op);
     pod_output_leaf_done_locked(pod, op, after);

@@ -148,6 +148,7 @@ enum pod_op_stage {
     POD_STAGE_PREPARE, // LOAD: compiles first; ALLOCATE: makes a tuple's leaves
     POD_STAGE_BYTES,   // moves bytes
     POD_STAGE_UNDO,    // ALLOCATE: gives back what cannot be filled
+    POD_STAGE_OVER,    // its host has let go of it
 };
 
 struct pod_op {

@@ -333,7 +333,14 @@ void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after)
     struct pod_transfer *transfer = op->transfer;
     const struct pod_failure *failure = op->failure;
 
-    if (transfer == NULL || transfer->stream == NULL || transfer->finish)
+    if (transfer == NULL)
+        return;
+    if (op->stage == POD_STAGE_BYTES) { // it ended while it was at work
+        transfer->failing = true;
+        if (transfer_over(transfer))
+            pod_done_local_locked(transfer->pod, op);
+    }
+    if (transfer->stream == NULL || transfer->finish)
         return;
     transfer->finish = true;
     transfer->finish_err = POD_ERR_NONE;
