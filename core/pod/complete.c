@@ -107,6 +107,11 @@ void pod_keep_failure_locked(struct pod *pod, struct pod_op *op,
 {
     if (answer->state == POD_SCHED_SUCCEEDED || pod_op_ended(op))
         return;
+    // A gang that is cancelled ends so on the host that hears of it first, and
+    // aborted on the others.
+    if (op->cancel != POD_CANCEL_NONE && answer->failure != NULL &&
+        answer->failure->code == POD_ABORTED)
+        answer->state = POD_SCHED_CANCELLED;
     if (op->outcome != POD_SCHED_SUCCEEDED &&
         !(complete_is_echo(op) && answer->state != POD_SCHED_CANCELLED))
         return;
