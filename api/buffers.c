@@ -2,6 +2,7 @@
 // /v1/buffers: lists, one buffer, freeing and copying. Making: buffers_post.c.
 #include "api/body.h"
 #include "api/common.h"
+#include "api/forms.h"
 #include "api/handlers.h"
 #include "api/page.h"
 #include "api/query.h"
@@ -95,18 +96,15 @@ void api_buffer_copy(struct api_request *req)
     struct pod_request request = {.kind = POD_KIND_COPY};
     struct api_submission submission = {.requests = &request, .count = 1};
     struct api_reader reader;
+    struct api_form form = {
+        .memory = api_memory_of(req), .pod = api_pod(req), .reader = &reader};
     if (!buffers_find(req, &request.copy.from))
         return;
-    enum pod_code code = api_read_begin(&reader, api_body_json(req), "", &err);
+    enum pod_code code = form.memory == NULL ? api_err_memory(&err) : POD_OK;
     if (code == POD_OK)
-        code = api_common_from_body(req, &reader, &request, &err);
+        code = api_read_begin(&reader, api_body_json(req), "", &err);
     if (code == POD_OK)
-        code =
-            api_read_ref(&reader, "to", POD_REF_BUFFER, &request.copy.to, &err);
-    if (code == POD_OK)
-        code = api_read_end(&reader, &err);
-    if (code == POD_OK && request.copy.to.kind == POD_REF_NONE)
-        code = api_read_missing(&reader, "to", &err);
+        code = api_form_copy(&form, &request, &err);
     if (code == POD_OK)
         code = api_submission_end(req, &submission, &err);
     if (code == POD_OK)

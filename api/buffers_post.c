@@ -6,12 +6,12 @@
 
 #include "api/body.h"
 #include "api/common.h"
+#include "api/forms.h"
 #include "api/handlers.h"
 #include "api/npy.h"
 #include "api/payload.h"
 #include "api/query.h"
 #include "api/shape_json.h"
-#include "api/values.h"
 
 static const char buffers_npy_type[] = "application/x-npy";
 
@@ -23,139 +23,29 @@ void api_buffers_post_headers(struct api_request *req)
 
 // --------------------------------------------------------------------- JSON
 
-// A body of POST /v1/buffers, whichever of its forms it has.
-struct buffers_form {
-    struct api_reader reader;
-    struct pod_request request;
-    struct pod_shape shape;
-    int64_t core; // -1: absent
-    bool has_shape;
-    bool has_bytes;
-    const json_t *values; // borrowed
-    const json_t *fill;
-    const struct pod_ref *children; // NULL: absent
-    size_t child_count;
-};
-
-static enum pod_code buffers_read_form(struct api_request *req,
-                                       struct buffers_form *form,
-                                       struct pod_err *err)
-{
-    struct api_reader *reader = &form->reader;
-    form->core = -1;
-    enum pod_code code = api_read_begin(reader, api_body_json(req), "", err);
-    if (code == POD_OK)
-        code = api_common_from_body(req, reader, &form->request, err);
-    if (code == POD_OK)
-        code = api_read_integer(reader, "core", 0, UINT32_MAX - 1, &form->core,
-                                err);
-    if (code == POD_OK)
-        code = api_read_u64(reader, "bytes", &form->request.allocate.bytes,
-                            &form->has_bytes, err);
-    if (code == POD_OK)
-        code = api_read_shape(reader, "shape", &form->shape, &form->has_shape,
-                              err);
-    if (code == POD_OK)
-        code = api_read_refs(req, reader, "tuple", POD_REF_BUFFER,
-                             &form->children, &form->child_count, err);
-    form->values = code == POD_OK ? api_read_any(reader, "values") : NULL;
-    form->fill = code == POD_OK ? api_read_any(reader, "fill") : NULL;
-    if (code == POD_OK)
-        code = api_read_end(reader, err);
-    return code;
-}
-
-static enum pod_code buffers_bad_form(const struct buffers_form *form,
-                                      const char *member, const char *text,
-                                      struct pod_err *err)
-{
-    enum pod_code code = pod_err_set(err, POD_REASON_BAD_VALUE, "%s", text);
-    api_read_at(&form->reader, member, err);
-    return code;
-}
-
-static enum pod_code buffers_take_tuple(struct buffers_form *form,
-                                        struct pod_err *err)
-{
-    if (form->has_bytes || form->has_shape || form->values != NULL ||
-        form->fill != NULL || form->core >= 0)
-        return buffers_bad_form(form, "tuple",
-                                "a tuple is made of its children alone", err);
-    form->request.kind = POD_KIND_ALLOCATE_TUPLE;
-    form->request.tuple.children = form->children;
-    form->request.tuple.child_count = form->child_count;
-    return POD_OK;
-}
-
-static enum pod_code buffers_take_contents(struct api_request *req,
-                                           struct buffers_form *form,
-                                           struct pod_err *err)
-{
-    struct pod_request *request = &form->request;
-    if (form->values != NULL && form->fill != NULL)
-        return buffers_bad_form(form, "fill",
-                                "values and fill exclude each "
-                                "other",
-                                err);
-    if (form->fill != NULL) {
-        request->allocate.fill_size = pod_type_bytes(form->shape.type);
-        return api_values_read_one(form->fill, form->shape.type, "/fill",
-                                   request->allocate.fill, err);
-    }
-    if (form->values == NULL)
-        return POD_OK;
-    request->allocate.data =
-        api_payload_values(req, form->values, "/values", &form->shape, err);
-    return request->allocate.data != NULL ? POD_OK : err->code;
-}
-
-static enum pod_code buffers_take_array(struct api_request *req,
-                                        struct buffers_form *form,
-                                        struct pod_err *err)
-{
-    bool contents = form->values != NULL || form->fill != NULL;
-    form->request.kind = POD_KIND_ALLOCATE;
-    if (form->core < 0)
-        return api_read_missing(&form->reader, "core", err);
-    form->request.allocate.core = (uint32_t)form->core;
-    if (form->has_bytes && form->has_shape)
-        return buffers_bad_form(form, "bytes",
-                                "bytes and shape exclude each other", err);
-    if (form->has_bytes && contents)
-        return buffers_bad_form(form, form->fill != NULL ? "fill" : "values",
-                                "contents need a shape", err);
-    if (form->has_bytes)
-        return POD_OK;
-    if (!form->has_shape)
-        return api_read_missing(&form->reader, "shape", err);
-    if (!pod_shape_is_array(&form->shape)) {
-        enum pod_code code =
-            pod_err_set(err, POD_REASON_BAD_SHAPE,
-                        "a buffer holds one array; a tuple is made of buffers");
-        api_read_at(&form->reader, "shape", err);
-        return code;
-    }
-    form->request.allocate.shape = &form->shape;
-    return buffers_take_contents(req, form, err);
-}
-
 static void buffers_post_json(struct api_request *req)
 {
     struct pod_err err = POD_ERR_NONE;
-    struct buffers_form form = {.core = -1};
+    struct pod_request request = {.kind = POD_KIND_ALLOCATE};
     struct api_submission submission = {
-        .requests = &form.request, .count = 1, .made = POD_REF_BUFFER};
-    enum pod_code code = buffers_read_form(req, &form, &err);
+        .requests = &request, .count = 1, .made = POD_REF_BUFFER};
+    struct api_reader reader;
+    struct api_form form = {
+        .memory = api_memory_of(req), .pod = api_pod(req), .reader = &reader};
+    enum pod_code code = form.memory == NULL ? api_err_memory(&err) : POD_OK;
     if (code == POD_OK)
-        code = form.children != NULL ? buffers_take_tuple(&form, &err)
-                                     : buffers_take_array(req, &form, &err);
+        code = api_read_begin(&reader, api_body_json(req), "", &err);
+    if (code == POD_OK)
+        code = api_form_allocate(&form, &request, &err);
+    if (code == POD_OK && request.kind == POD_KIND_ALLOCATE &&
+        request.allocate.data != NULL)
+        code = api_payload_undigested(req, &err);
     if (code == POD_OK)
         code = api_submission_end(req, &submission, &err);
     if (code == POD_OK)
         api_submit(req, &submission);
     else
         api_problem(req, &err);
-    pod_shape_fini(&form.shape);
 }
 
 // --------------------------------------------------------------------- .npy

@@ -6,6 +6,7 @@
 
 #include "api/http.h"
 #include "api/json.h"
+#include "api/memory.h"
 #include "core/pod/pod.h"
 
 // The pod that the request's server serves.
@@ -21,25 +22,28 @@ bool api_path_id(struct api_request *req, size_t index, enum pod_ref_kind kind,
 bool api_path_index(struct api_request *req, size_t capture, const char *what,
                     size_t count, size_t *out_index);
 
-// The id of a member, of one kind (POD_REF_NONE: any). UNKNOWN_HANDLE if it is
-// no such id. `*out` keeps what it held when the member is absent.
+// The id of a member, of one kind (POD_REF_NONE: any), or what a "$ref" means
+// if the reader has names. UNKNOWN_HANDLE if it is no such id. `*out` keeps
+// what it held when the member is absent.
 enum pod_code api_read_ref(struct api_reader *reader, const char *name,
                            enum pod_ref_kind kind, struct pod_ref *out,
                            struct pod_err *err)
     __attribute__((warn_unused_result));
-// A list of ids, in memory of the request. Absent: *out_refs is NULL.
-enum pod_code api_read_refs(struct api_request *req, struct api_reader *reader,
-                            const char *name, enum pod_ref_kind kind,
+// A list of ids. Absent: *out_refs is NULL.
+enum pod_code api_read_refs(struct api_memory *memory,
+                            struct api_reader *reader, const char *name,
+                            enum pod_ref_kind kind,
                             const struct pod_ref **out_refs, size_t *out_count,
                             struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // ----------------------------------------------------------- common members
 
-// Sets what every request has: the defaults, then the members of a body or
-// the parameters of the query that are there. What it points at lives as long
-// as the request.
-enum pod_code api_common_from_body(struct api_request *req,
+// Sets what every request has: the members of a body or the parameters of the
+// query that are there. What `out` holds before a body is read is the default
+// (zeroed: none). What it points at lives as long
+// as the body and the memory, or as the request.
+enum pod_code api_common_from_body(struct api_memory *memory,
                                    struct api_reader *reader,
                                    struct pod_request *out, struct pod_err *err)
     __attribute__((warn_unused_result));

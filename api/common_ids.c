@@ -6,6 +6,7 @@
 
 #include "api/common.h"
 #include "api/ids.h"
+#include "api/names.h"
 #include "api/routes.h"
 #include "core/base/str.h"
 
@@ -101,6 +102,17 @@ static enum pod_code common_parse_ref(const char *text, enum pod_ref_kind kind,
     return POD_OK;
 }
 
+// An id, or where there are names a reference to one.
+static enum pod_code common_read_id(const struct api_reader *reader,
+                                    const char *text, enum pod_ref_kind kind,
+                                    const struct api_place *place,
+                                    struct pod_ref *out, struct pod_err *err)
+{
+    if (reader->names != NULL && text[0] == '$')
+        return api_names_refer(reader->names, text, kind, place, out, err);
+    return common_parse_ref(text, kind, out, err);
+}
+
 enum pod_code api_read_ref(struct api_reader *reader, const char *name,
                            enum pod_ref_kind kind, struct pod_ref *out,
                            struct pod_err *err)
@@ -109,7 +121,8 @@ enum pod_code api_read_ref(struct api_reader *reader, const char *name,
     enum pod_code code = api_read_string(reader, name, &text, err);
     if (code != POD_OK || text == NULL)
         return code;
-    code = common_parse_ref(text, kind, out, err);
+    const struct api_place place = {reader->pointer, name, SIZE_MAX};
+    code = common_read_id(reader, text, kind, &place, out, err);
     if (code != POD_OK)
         api_read_at(reader, name, err);
     return code;
@@ -122,17 +135,20 @@ static enum pod_code common_read_item(const struct api_reader *reader,
                                       struct pod_ref *out, struct pod_err *err)
 {
     const json_t *item = json_array_get(list, index);
+    const struct api_place place = {reader->pointer, name, index};
     enum pod_code code =
         json_is_string(item)
-            ? common_parse_ref(json_string_value(item), kind, out, err)
+            ? common_read_id(reader, json_string_value(item), kind, &place, out,
+                             err)
             : api_json_wrong_type(item, name, "a list of ids", err);
     if (code != POD_OK)
         pod_err_at(err, "%s/%s/%zu", reader->pointer, name, index);
     return code;
 }
 
-enum pod_code api_read_refs(struct api_request *req, struct api_reader *reader,
-                            const char *name, enum pod_ref_kind kind,
+enum pod_code api_read_refs(struct api_memory *memory,
+                            struct api_reader *reader, const char *name,
+                            enum pod_ref_kind kind,
                             const struct pod_ref **out_refs, size_t *out_count,
                             struct pod_err *err)
 {
@@ -142,9 +158,10 @@ enum pod_code api_read_refs(struct api_request *req, struct api_reader *reader,
     if (code != POD_OK || list == NULL)
         return code;
     size_t count = json_array_size(list);
-    struct pod_ref *refs = api_alloc(req, (count + 1) * sizeof(*refs));
+    struct pod_ref *refs =
+        api_memory_alloc(memory, (count + 1) * sizeof(*refs));
     if (refs == NULL)
-        return api_err_memory(err);
+        return api_memory_error(memory, err);
     for (size_t i = 0; i < count && code == POD_OK; i++)
         code = common_read_item(reader, name, list, i, kind, &refs[i], err);
     *out_refs = refs;

@@ -64,7 +64,7 @@ static enum pod_code common_body_label(const struct api_reader *reader,
     return code;
 }
 
-static enum pod_code common_body_labels(struct api_request *req,
+static enum pod_code common_body_labels(struct api_memory *memory,
                                         struct api_reader *reader,
                                         struct pod_request *out,
                                         struct pod_err *err)
@@ -80,9 +80,10 @@ static enum pod_code common_body_labels(struct api_request *req,
         api_read_at(reader, "labels", err);
         return code;
     }
-    struct pod_label *labels = api_alloc(req, (count + 1) * sizeof(*labels));
+    struct pod_label *labels =
+        api_memory_alloc(memory, (count + 1) * sizeof(*labels));
     if (labels == NULL)
-        return api_err_memory(err);
+        return api_memory_error(memory, err);
     const char *key = NULL;
     json_t *value = NULL;
     size_t used = 0;
@@ -100,14 +101,15 @@ static enum pod_code common_body_labels(struct api_request *req,
     return code;
 }
 
-enum pod_code api_common_from_body(struct api_request *req,
+enum pod_code api_common_from_body(struct api_memory *memory,
                                    struct api_reader *reader,
                                    struct pod_request *out, struct pod_err *err)
 {
-    size_t failure = 0;
-    int64_t priority = 0;
-    common_defaults(out);
-    enum pod_code code = api_read_refs(req, reader, "after", POD_REF_NONE,
+    size_t failure = out->run_on_failure;
+    int64_t priority = out->priority;
+    if (out->deadline_ns == 0)
+        common_defaults(out);
+    enum pod_code code = api_read_refs(memory, reader, "after", POD_REF_NONE,
                                        &out->after, &out->after_count, err);
     if (code == POD_OK)
         code = api_read_enum(reader, "on_dependency_failure",
@@ -118,7 +120,7 @@ enum pod_code api_common_from_body(struct api_request *req,
         code = api_read_integer(reader, "priority", -COMMON_PRIORITY_MAX,
                                 COMMON_PRIORITY_MAX, &priority, err);
     if (code == POD_OK)
-        code = common_body_labels(req, reader, out, err);
+        code = common_body_labels(memory, reader, out, err);
     if (code == POD_OK)
         code =
             api_read_text(reader, "name", 1, COMMON_NAME_MAX, &out->name, err);

@@ -191,9 +191,12 @@ static enum pod_code put_take_values(struct api_request *req, struct put *put,
 {
     struct api_reader reader;
     struct pod_shape shape = {0};
+    struct api_memory *memory = api_memory_of(req);
+    if (memory == NULL)
+        return api_err_memory(err);
     enum pod_code code = api_read_begin(&reader, api_body_json(req), "", err);
     if (code == POD_OK)
-        code = api_common_from_body(req, &reader, &put->request, err);
+        code = api_common_from_body(memory, &reader, &put->request, err);
     const json_t *values =
         code == POD_OK ? api_read_any(&reader, "values") : NULL;
     if (code == POD_OK)

@@ -40,8 +40,11 @@ bool api_json_big_integer(const json_t *value, const char **out_digits);
 
 enum { API_READER_MEMBERS = 32 };
 
+struct api_names;
+
 struct api_reader {
     const json_t *object;
+    struct api_names *names; // what "$ref" may stand for (names.h), or NULL
     char pointer[POD_ERR_POINTER_BYTES]; // of the object itself, "" at the top
     const char *known[API_READER_MEMBERS];
     size_t known_count;

@@ -2,6 +2,7 @@
 // /v1/loads: programs on cores.
 #include "api/body.h"
 #include "api/common.h"
+#include "api/forms.h"
 #include "api/handlers.h"
 #include "api/page.h"
 #include "api/query.h"
@@ -59,25 +60,15 @@ void api_loads_post(struct api_request *req)
     struct api_submission submission = {
         .requests = &request, .count = 1, .made = POD_REF_LOAD};
     struct api_reader reader;
-    int64_t core = -1;
-    enum pod_code code = api_read_begin(&reader, api_body_json(req), "", &err);
+    struct api_form form = {
+        .memory = api_memory_of(req), .pod = api_pod(req), .reader = &reader};
+    enum pod_code code = form.memory == NULL ? api_err_memory(&err) : POD_OK;
     if (code == POD_OK)
-        code = api_common_from_body(req, &reader, &request, &err);
+        code = api_read_begin(&reader, api_body_json(req), "", &err);
     if (code == POD_OK)
-        code = api_read_ref(&reader, "program", POD_REF_PROGRAM,
-                            &request.load.program, &err);
-    if (code == POD_OK)
-        code =
-            api_read_integer(&reader, "core", 0, UINT32_MAX - 1, &core, &err);
-    if (code == POD_OK)
-        code = api_read_end(&reader, &err);
-    if (code == POD_OK && request.load.program.kind == POD_REF_NONE)
-        code = api_read_missing(&reader, "program", &err);
-    if (code == POD_OK && core < 0)
-        code = api_read_missing(&reader, "core", &err);
+        code = api_form_load(&form, &request, &err);
     if (code == POD_OK)
         code = api_submission_end(req, &submission, &err);
-    request.load.core = (uint32_t)core;
     if (code == POD_OK)
         api_submit(req, &submission);
     else

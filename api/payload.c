@@ -83,19 +83,25 @@ struct pod_blob *api_payload_npy(struct api_request *req,
     return plain;
 }
 
+enum pod_code api_payload_undigested(const struct api_request *req,
+                                     struct pod_err *err)
+{
+    // The text is gone once it is parsed; nothing is taken unverified that
+    // somebody wanted verified.
+    if (api_request_header(req, "Content-Digest") == NULL)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_VALUE,
+                       "Content-Digest is verified of octets and .npy files, "
+                       "not of JSON");
+}
+
 struct pod_blob *api_payload_values(struct api_request *req,
                                     const json_t *values, const char *pointer,
                                     const struct pod_shape *shape,
                                     struct pod_err *err)
 {
-    // The text is gone once it is parsed; nothing is taken unverified that
-    // somebody wanted verified.
-    if (api_request_header(req, "Content-Digest") != NULL) {
-        (void)pod_err_set(err, POD_REASON_BAD_VALUE,
-                          "Content-Digest is verified of octets and .npy "
-                          "files, not of JSON");
+    if (api_payload_undigested(req, err) != POD_OK)
         return NULL;
-    }
     // A body's limit of values bounds the array before it is allocated.
     if (!api_values_fit(shape)) {
         (void)pod_err_set(err, POD_REASON_OUT_OF_RANGE,

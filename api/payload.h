@@ -24,6 +24,10 @@ struct pod_blob *api_payload_slice(struct api_request *req,
 struct pod_blob *api_payload_npy(struct api_request *req,
                                  const struct api_npy *npy,
                                  struct pod_blob *file, struct pod_err *err);
+// BAD_VALUE if a body of JSON came with a Content-Digest.
+enum pod_code api_payload_undigested(const struct api_request *req,
+                                     struct pod_err *err)
+    __attribute__((warn_unused_result));
 // JSON values of an array. BAD_VALUE if the body came with a Content-Digest.
 struct pod_blob *api_payload_values(struct api_request *req,
                                     const json_t *values, const char *pointer,

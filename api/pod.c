@@ -37,11 +37,12 @@ void api_pod_reset(struct api_request *req)
     struct api_submission submission = {.requests = &request, .count = 1};
     struct api_reader reader;
     const json_t *body = api_body_json(req);
-    enum pod_code code = POD_OK;
-    if (body != NULL)
+    struct api_memory *memory = api_memory_of(req);
+    enum pod_code code = memory == NULL ? api_err_memory(&err) : POD_OK;
+    if (code == POD_OK && body != NULL)
         code = api_read_begin(&reader, body, "", &err);
     if (code == POD_OK && body != NULL)
-        code = api_common_from_body(req, &reader, &request, &err);
+        code = api_common_from_body(memory, &reader, &request, &err);
     if (code == POD_OK && body != NULL)
         code = api_read_end(&reader, &err);
     if (code == POD_OK)

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/memory.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+
+enum { MEMORY_FIRST = 1024, MEMORY_MOST = 256 * 1024 };
+
+struct api_memory_chunk {
+    struct api_memory_chunk *next;
+    size_t size; // of `bytes`
+    _Alignas(max_align_t) unsigned char bytes[];
+};
+
+struct api_memory_cleanup {
+    void (*run)(void *arg);
+    void *arg;
+    struct api_memory_cleanup *next;
+};
+
+void api_memory_fini(struct api_memory *memory)
+{
+    struct api_memory_chunk *chunk;
+
+    for (struct api_memory_cleanup *c = memory->cleanups; c != NULL;
+         c = c->next)
+        c->run(c->arg);
+    while ((chunk = memory->chunks) != NULL) {
+        memory->chunks = chunk->next;
+        pod_free(chunk);
+    }
+    if (memory->budget != NULL)
+        pod_staging_give(memory->budget, memory->bytes);
+    memory->cleanups = NULL;
+    memory->used = 0;
+    memory->bytes = 0;
+}
+
+// A chunk for at least `bytes`; they double up to a limit.
+static bool memory_grow(struct api_memory *memory, size_t bytes)
+{
+    size_t size = memory->bytes < MEMORY_FIRST ? MEMORY_FIRST : memory->bytes;
+    struct api_memory_chunk *chunk;
+
+    size = size < MEMORY_MOST ? size : MEMORY_MOST;
+    size = size > bytes ? size : bytes;
+    if (size > SIZE_MAX - sizeof(*chunk))
+        return false;
+    memory->refused =
+        memory->budget != NULL && !pod_staging_take(memory->budget, size);
+    if (memory->refused)
+        return false;
+    chunk = pod_malloc(sizeof(*chunk) + size);
+    if (chunk == NULL) {
+        if (memory->budget != NULL)
+            pod_staging_give(memory->budget, size);
+        return false;
+    }
+    chunk->size = size;
+    chunk->next = memory->chunks;
+    memory->chunks = chunk;
+    memory->used = 0;
+    memory->bytes += size;
+    return true;
+}
+
+void *api_memory_alloc(struct api_memory *memory, size_t bytes)
+{
+    size_t align = _Alignof(max_align_t);
+    size_t rounded;
+
+    if (__builtin_add_overflow(bytes, align - 1, &rounded))
+        return NULL;
+    rounded &= ~(align - 1);
+    if ((memory->chunks == NULL ||
+         rounded > memory->chunks->size - memory->used) &&
+        !memory_grow(memory, rounded))
+        return NULL;
+    void *block = memory->chunks->bytes + memory->used;
+    memory->used += rounded;
+    return memset(block, 0, bytes);
+}
+
+char *api_memory_strdup(struct api_memory *memory, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = api_memory_alloc(memory, bytes);
+
+    return copy != NULL ? memcpy(copy, text, bytes) : NULL;
+}
+
+bool api_memory_defer(struct api_memory *memory, void (*cleanup)(void *arg),
+                      void *arg)
+{
+    struct api_memory_cleanup *entry = api_memory_alloc(memory, sizeof(*entry));
+
+    if (entry == NULL) {
+        cleanup(arg);
+        return false;
+    }
+    *entry = (struct api_memory_cleanup){
+        .run = cleanup, .arg = arg, .next = memory->cleanups};
+    memory->cleanups = entry;
+    return true;
+}
+
+enum pod_code api_memory_error(const struct api_memory *memory,
+                               struct pod_err *err)
+{
+    if (memory->refused)
+        return pod_err_set(err, POD_REASON_STAGING_FULL,
+                           "others hold the staging budget");
+    return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+}
+
+static void memory_end(void *memory)
+{
+    api_memory_fini(memory);
+}
+
+struct api_memory *api_memory_of(struct api_request *req)
+{
+    struct api_memory *memory = api_alloc(req, sizeof(*memory));
+
+    return memory != NULL && api_defer(req, memory_end, memory) ? memory : NULL;
+}

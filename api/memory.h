@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that is given back all at once: what is read from a body lives in one,
+// so that reading needs no request and can go on in another thread.
+#ifndef POD_API_MEMORY_H
+#define POD_API_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/http.h"
+#include "core/pod/pod.h"
+
+struct api_memory_chunk;
+struct api_memory_cleanup;
+
+// Zero-initialise it. One thread at a time.
+struct api_memory {
+    struct pod *budget; // chunks are counted as staging bytes of it; NULL: not
+    bool refused;       // the budget had no room
+    struct api_memory_chunk *chunks;
+    struct api_memory_cleanup *cleanups;
+    size_t used;  // of the newest chunk
+    size_t bytes; // of all chunks
+};
+
+// Runs what was deferred, the last one first, and frees everything.
+void api_memory_fini(struct api_memory *memory);
+// Zeroed; NULL: no memory, or no room in the budget.
+void *api_memory_alloc(struct api_memory *memory, size_t bytes);
+char *api_memory_strdup(struct api_memory *memory, const char *text);
+// Has `cleanup(arg)` called at the end. False: no memory (then it was called).
+bool api_memory_defer(struct api_memory *memory, void (*cleanup)(void *arg),
+                      void *arg);
+
+// The error of a NULL: STAGING_FULL or OUT_OF_MEMORY.
+enum pod_code api_memory_error(const struct api_memory *memory,
+                               struct pod_err *err);
+
+// A new memory that ends with the request; NULL: no memory.
+struct api_memory *api_memory_of(struct api_request *req);
+
+#endif
