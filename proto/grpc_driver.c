@@ -17,6 +17,7 @@ enum gd_step {
     GD_STEP_REFUSED,
     GD_STEP_CONNECT,
     GD_STEP_READY,
+    GD_STEP_RESET,
     GD_STEP_BEAT,
     GD_STEP_TELL_BEAT,
 };
@@ -125,6 +126,35 @@ static bool gd_is_news(const struct gd *driver)
            strncmp(driver->told.text, driver->why.text, length) != 0;
 }
 
+// A RESET of a worker that has none for one client: the client is closed, and
+// another opened. The observer hears nothing of that.
+static void gd_step_reset_locked(struct gd *driver)
+{
+    struct pod_driver_result result = {.lost = false};
+
+    pod_err_set(&result.err, POD_REASON_POD_RESET, "the host was reset");
+    driver->state = GD_RESTING;
+    driver->next_ns = gd_now();
+    gd_hub_set_session(driver->hub, driver->host, 0);
+    gd_link_drop_locked(driver);
+    gd_end_all_locked(driver, UINT64_MAX, &result);
+    gd_handles_drop_locked(driver, UINT64_MAX);
+}
+
+static void gd_reset_end_locked(struct gd *driver,
+                                const struct pod_driver_result *result)
+{
+    struct gd_item *reset = driver->reset;
+
+    if (reset == NULL)
+        return;
+    driver->reset = NULL;
+    pod_mutex_unlock(&driver->lock);
+    reset->call.done(reset->call.arg, result);
+    gd_item_free(reset);
+    pod_mutex_lock(&driver->lock);
+}
+
 // Nobody is being answered, and nobody will be.
 static void gd_step_loss_locked(struct gd *driver)
 {
@@ -138,19 +168,10 @@ static void gd_step_loss_locked(struct gd *driver)
         driver->observer.lost(driver->observer.arg, &result.err);
         pod_mutex_lock(&driver->lock);
     }
-    driver->resetting = false;
+    gd_reset_end_locked(driver, &result);
     gd_end_all_locked(driver, UINT64_MAX, &result);
     gd_handles_drop_locked(driver, UINT64_MAX);
     gd_rest_locked(driver);
-}
-
-// A RESET that was carried out by connecting anew: it ends what was before it.
-static void gd_step_reset_locked(struct gd *driver)
-{
-    struct pod_driver_result result = {.lost = false};
-
-    driver->resetting = false;
-    gd_end_all_locked(driver, UINT64_MAX, &result);
 }
 
 static void gd_step_ready_locked(struct gd *driver)
@@ -162,8 +183,8 @@ static void gd_step_ready_locked(struct gd *driver)
     driver->heard_ns = gd_now();
     driver->next_ns = pod_time_add(gd_now(), driver->times.heartbeat_ns);
     driver->lost_told = false;
-    if (driver->resetting) {
-        gd_step_reset_locked(driver);
+    if (driver->reset != NULL) {
+        gd_reset_end_locked(driver, &(struct pod_driver_result){.lost = false});
         return;
     }
     // Only this thread gives a link up, so its info stays.
@@ -200,6 +221,7 @@ static void gd_step_close_locked(struct gd *driver)
     driver->state = GD_CLOSED;
     gd_hub_set_session(driver->hub, driver->host, 0);
     gd_link_drop_locked(driver);
+    gd_reset_end_locked(driver, &result);
     gd_end_all_locked(driver, UINT64_MAX, &result);
     gd_handles_drop_locked(driver, UINT64_MAX);
     while (!pod_list_empty(&driver->refused))
@@ -233,6 +255,8 @@ static enum gd_step gd_next_step(const struct gd *driver)
         return GD_STEP_REFUSED;
     if (driver->state == GD_ARRIVED)
         return GD_STEP_READY;
+    if (driver->reset != NULL && driver->state == GD_OPEN)
+        return busy ? GD_STEP_WAIT : GD_STEP_RESET;
     if (driver->beat_came && driver->state == GD_OPEN)
         return GD_STEP_TELL_BEAT;
     return gd_timed_step(driver, gd_now());
@@ -271,6 +295,9 @@ static void gd_step_locked(struct gd *driver, enum gd_step step)
         break;
     case GD_STEP_READY:
         gd_step_ready_locked(driver);
+        break;
+    case GD_STEP_RESET:
+        gd_step_reset_locked(driver);
         break;
     case GD_STEP_BEAT:
         gd_step_beat_locked(driver);

@@ -3,7 +3,7 @@
 //
 // A worker is another program: what it says is used once, if it is about
 // something open, and is of the kind and size that was asked for.
-#include <inttypes.h>
+#include <string.h>
 
 #include "core/base/mem.h"
 #include "proto/grpc_driver_internal.h"
@@ -12,6 +12,21 @@ static bool answers_makes(enum gd_kind kind)
 {
     return kind == GD_ALLOCATE || kind == GD_TUPLE || kind == GD_COMPILE ||
            kind == GD_LOAD;
+}
+
+void gd_item_unnumber_locked(struct gd *driver, const struct gd_item *item)
+{
+    (void)pod_map_remove(&driver->by_wire, item->wire);
+    for (uint32_t i = 1; i < item->parts; i++)
+        (void)pod_map_remove(&driver->by_wire, item->wire + i);
+}
+
+void gd_item_free(struct gd_item *item)
+{
+    if (item == NULL)
+        return;
+    pod_free(item->part_err);
+    pod_free(item);
 }
 
 static void answers_forget_first_failed_locked(struct gd *driver)
@@ -23,7 +38,7 @@ static void answers_forget_first_failed_locked(struct gd *driver)
     struct gd_item *item = POD_CONTAINER(first, struct gd_item, link);
     (void)pod_map_remove(&driver->by_op, item->call.op);
     driver->failed_count--;
-    pod_free(item);
+    gd_item_free(item);
 }
 
 static void answers_drop_handle_locked(struct gd *driver, uint64_t handle)
@@ -33,7 +48,7 @@ static void answers_drop_handle_locked(struct gd *driver, uint64_t handle)
     if (item == NULL || item->open || item->failed)
         return;
     (void)pod_map_remove(&driver->by_op, handle);
-    pod_free(item);
+    gd_item_free(item);
 }
 
 // The operation is over; what stays of it is a handle, or the memory of a
@@ -43,7 +58,7 @@ static void answers_settle_locked(struct gd *driver, struct gd_item *item,
 {
     item->open = false;
     pod_list_remove(&item->link);
-    (void)pod_map_remove(&driver->by_wire, item->wire);
+    gd_item_unnumber_locked(driver, item);
     if (!good) {
         item->failed = true;
         pod_list_push_back(&driver->failed, &item->link);
@@ -56,7 +71,7 @@ static void answers_settle_locked(struct gd *driver, struct gd_item *item,
     if (answers_makes(item->kind))
         return;
     (void)pod_map_remove(&driver->by_op, item->call.op);
-    pod_free(item);
+    gd_item_free(item);
 }
 
 // Now and then the worker hears what it need not remember any more.
@@ -79,13 +94,33 @@ static void answers_tell_forget_locked(struct gd *driver)
     rpc_stream_send(driver->link->streams[GD_CONTROL], dialect->forget(below));
 }
 
+// Of a whole buffer, the part that was asked for.
+static void answers_cut(const struct gd_item *item, struct gd_outcome *outcome)
+{
+    struct pod_blob *whole = outcome->data;
+
+    if (whole == NULL || !outcome->whole || whole->size != item->bytes ||
+        item->count == whole->size || item->offset > whole->size ||
+        item->count > whole->size - item->offset)
+        return;
+    struct pod_blob *part = pod_blob_new(item->count);
+    if (part == NULL) {
+        pod_err_set(&outcome->err, POD_REASON_OUT_OF_MEMORY, "no memory");
+        return;
+    }
+    memcpy(part->data, whole->data + item->offset, item->count);
+    pod_blob_unref(whole);
+    outcome->data = part;
+}
+
 static void answers_check(const struct gd_item *item,
                           struct gd_outcome *outcome)
 {
-    size_t got = outcome->data == NULL ? 0 : outcome->data->size;
-
     if (outcome->err.code != POD_OK)
         return;
+    if (item->kind == GD_READ)
+        answers_cut(item, outcome);
+    size_t got = outcome->data == NULL ? 0 : outcome->data->size;
     if (item->kind == GD_READ && got != item->count)
         pod_err_set(&outcome->err, POD_REASON_WORKER_ERROR,
                     "the worker gave %zu bytes where %zu were asked for", got,
@@ -118,6 +153,25 @@ static void answers_reset(struct gd *driver, const struct gd_item *reset)
     pod_err_set(&result.err, POD_REASON_POD_RESET, "the host was reset");
     gd_end_all_locked(driver, wire, &result);
     gd_handles_drop_locked(driver, wire);
+}
+
+// Whether all parts are answered; the first bad one counts.
+static bool answers_part(struct gd *driver, struct gd_item *item,
+                         struct gd_outcome *outcome)
+{
+    if (item->parts <= 1)
+        return true;
+    (void)pod_map_remove(&driver->by_wire, outcome->wire);
+    if (outcome->err.code != POD_OK && item->part_err == NULL) {
+        item->part_err = pod_malloc(sizeof(*item->part_err));
+        if (item->part_err != NULL)
+            *item->part_err = outcome->err;
+    }
+    if (++item->parts_done < item->parts)
+        return false;
+    if (item->part_err != NULL)
+        outcome->err = *item->part_err;
+    return true;
 }
 
 static void answers_done(struct gd *driver, struct gd_item *item,
@@ -165,7 +219,8 @@ void gd_outcome(struct gd_link *link, struct gd_outcome *outcome)
         if (item->kind == GD_RESET && outcome->err.code == POD_OK)
             answers_reset(driver, item);
         // While others were answered the host may have been lost.
-        if (answers_find_locked(link, outcome->wire) == item)
+        if (answers_find_locked(link, outcome->wire) == item &&
+            answers_part(driver, item, outcome))
             answers_done(driver, item, outcome);
     }
     if (driver->state != GD_OPEN || driver->closing)
@@ -187,8 +242,8 @@ void gd_end_all_locked(struct gd *driver, uint64_t below,
         struct pod_driver_call call = ended->call;
         pod_list_remove(&ended->link);
         (void)pod_map_remove(&driver->by_op, call.op);
-        (void)pod_map_remove(&driver->by_wire, ended->wire);
-        pod_free(ended);
+        gd_item_unnumber_locked(driver, ended);
+        gd_item_free(ended);
         driver->delivering++;
         pod_mutex_unlock(&driver->lock);
         call.done(call.arg, result);
@@ -218,6 +273,6 @@ void gd_handles_drop_locked(struct gd *driver, uint64_t below)
         (void)pod_map_remove(&driver->by_op, item->call.op);
         if (item->failed)
             driver->failed_count--;
-        pod_free(item);
+        gd_item_free(item);
     }
 }

@@ -123,7 +123,19 @@ static void calls_forget_failed_locked(struct gd *driver, uint64_t op)
     (void)pod_map_remove(&driver->by_op, op);
     pod_list_remove(&item->link);
     driver->failed_count--;
-    pod_free(item);
+    gd_item_free(item);
+}
+
+static bool calls_number_locked(struct gd *driver, struct gd_item *item)
+{
+    uint32_t parts = item->parts == 0 ? 1 : item->parts;
+
+    for (uint32_t i = 0; i < parts; i++) {
+        if (!pod_map_put(&driver->by_wire, item->wire + i, item))
+            return false;
+    }
+    driver->last_wire = item->wire + parts - 1;
+    return true;
 }
 
 static bool calls_enter_locked(struct gd *driver, struct gd_item *item)
@@ -131,13 +143,27 @@ static bool calls_enter_locked(struct gd *driver, struct gd_item *item)
     calls_forget_failed_locked(driver, item->call.op);
     if (!pod_map_put(&driver->by_op, item->call.op, item))
         return false;
-    if (!pod_map_put(&driver->by_wire, item->wire, item)) {
+    if (!calls_number_locked(driver, item)) {
         (void)pod_map_remove(&driver->by_op, item->call.op);
+        gd_item_unnumber_locked(driver, item);
         return false;
     }
-    driver->last_wire = item->wire;
     item->open = true;
     pod_list_push_back(&driver->open, &item->link);
+    return true;
+}
+
+// One reset at a time is all that the engine asks for.
+static bool calls_reopen_locked(struct gd *driver, struct gd_item *item,
+                                struct pod_err *err)
+{
+    if (driver->reset != NULL) {
+        pod_err_set(err, POD_REASON_IN_USE, "host %" PRIu32 " is being reset",
+                    driver->host);
+        return false;
+    }
+    driver->reset = item;
+    pod_cond_broadcast(&driver->wake);
     return true;
 }
 
@@ -147,6 +173,8 @@ static bool calls_send_locked(struct gd *driver, struct gd_item *item,
 {
     struct gd_link *link = driver->link;
 
+    if (item->kind == GD_RESET && link->dialect->reopens)
+        return calls_reopen_locked(driver, item, err);
     item->wire = driver->last_wire + 1;
     struct pod_wire_out *out =
         link->dialect->encode(driver, item, request, err);
@@ -313,6 +341,26 @@ void gd_call_copy_from_peer(struct pod_driver *base,
     calls_submit(base, call, &request);
 }
 
+static void calls_refuse(struct pod_driver *base,
+                         const struct pod_driver_call *call,
+                         const struct pod_err *err)
+{
+    struct gd *driver = gd_of(base);
+
+    pod_mutex_lock(&driver->lock);
+    calls_refuse_locked(driver, call, false, err);
+    pod_mutex_unlock(&driver->lock);
+}
+
+static bool calls_wants_proto(struct gd *driver)
+{
+    pod_mutex_lock(&driver->lock);
+    bool wants =
+        driver->state == GD_OPEN && driver->link->dialect == &gd_cloud_dialect;
+    pod_mutex_unlock(&driver->lock);
+    return wants;
+}
+
 void gd_call_compile(struct pod_driver *base,
                      const struct pod_driver_call *call,
                      enum pod_program_format format, struct pod_blob *program,
@@ -324,8 +372,20 @@ void gd_call_compile(struct pod_driver *base,
         .data = program,
         .replicas = replicas,
     };
+    struct pod_blob *proto = NULL;
+    struct pod_err err;
 
+    if (calls_wants_proto(gd_of(base))) {
+        proto = gd_cloud_program(format, program, &err);
+        if (proto == NULL) {
+            calls_refuse(base, call, &err);
+            return;
+        }
+        request.format = POD_FORMAT_HLO_PROTO;
+        request.data = proto;
+    }
     calls_submit(base, call, &request);
+    pod_blob_unref(proto);
 }
 
 void gd_call_load(struct pod_driver *base, const struct pod_driver_call *call,

@@ -7,8 +7,10 @@
 //   grpc_driver_info.c     what a worker says of itself
 //   grpc_driver_calls.c    the driver's calls become requests
 //   grpc_driver_answers.c  what became of them
-//   grpc_driver_pod.c      pod.worker.v1 on the wire
-//   grpc_driver_cloud.c    tpu_driver.CloudTpuDriver on the wire
+//   grpc_driver_pod.c      pod.worker.v1: opening, answers
+//   grpc_driver_entry.c    the same: requests
+//   grpc_driver_cloud.c    tpu_driver.CloudTpuDriver: opening, answers
+//   grpc_driver_cloud_entry.c  the same: requests
 //
 // Numbers. Operations are numbered anew on each connection: what is sent
 // bears 1, 2, 3 ... in the order in which it is sent, so that a worker can
@@ -39,8 +41,12 @@ enum {
     // Pieces up to this travel with the small operations.
     GD_SMALL_BYTES = 64 << 10,
     GD_BATCH_BYTES = 256 << 10,
-    GD_CLOUD_BYTES = 1 << 30, // of one buffer
+    GD_CLOUD_BYTES = 1 << 30, // of one buffer, moved in one message
+    GD_CLOUD_MESSAGE = INT32_MAX,
+    GD_WIRE_BITS = 44, // of an operation id of CloudTpuDriver
 };
+
+#define GD_WIRE_MASK ((UINT64_C(1) << GD_WIRE_BITS) - 1)
 
 enum gd_kind {
     GD_ALLOCATE,
@@ -89,9 +95,13 @@ struct gd_item {
     enum gd_kind kind;
     uint64_t wire;
     uint64_t ends;  // handle that is gone if it goes well, or 0
-    uint64_t bytes; // of the buffer it made
+    uint64_t bytes; // of the buffer it made; cloud: of the one it reads
     uint64_t offset;
     size_t count; // READ
+    // Answered in so many parts, numbered from `wire` on; 0: in one.
+    uint32_t parts;
+    uint32_t parts_done;
+    struct pod_err *part_err; // the first bad one
     bool open;
     bool failed;
     bool started;
@@ -131,6 +141,7 @@ struct gd_info {
 struct gd_dialect {
     const char *name;
     const char *stream_method;
+    bool reopens; // RESET is done by connecting anew
     // The message for a request, or NULL with *err set.
     struct pod_wire_out *(*encode)(struct gd *driver, struct gd_item *item,
                                    const struct gd_request *request,
@@ -162,6 +173,7 @@ struct gd_link {
     struct gd *driver;
     const struct gd_dialect *dialect;
     struct rpc_channel *channel;
+    struct rpc_channel *first; // that was replaced, or NULL
     struct rpc_stream *streams[GD_STREAMS];
     struct gd_link_stream {
         struct gd_link *link;
@@ -200,8 +212,8 @@ struct gd {
     bool closing;
     bool lost_told; // since it was ready last; `told` says what
     bool hurry;
-    bool resetting;       // a RESET waits for a new connection (cloud)
-    struct gd_link *link; // the present one, or NULL
+    struct gd_item *reset; // waits for a new connection, or NULL
+    struct gd_link *link;  // the present one, or NULL
     struct pod_list old_links;
     unsigned delivering; // answers that are being given
     struct pod_err why;  // LOST
@@ -250,6 +262,12 @@ void gd_link_drop_locked(struct gd *driver);
 // between.
 void gd_link_reap_locked(struct gd *driver);
 
+// A channel for messages up to that size (0: the usual) in place of what there
+// is.
+enum pod_code gd_link_channel_locked(struct gd_link *link, int max_bytes,
+                                     struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 struct gd_link_unary {
     const char *method;
     int64_t timeout_ns;
@@ -283,6 +301,16 @@ struct pod_wire_out *gd_entry_encode(struct gd *driver, struct gd_item *item,
                                      const struct gd_request *request,
                                      struct pod_err *err);
 struct pod_wire_out *gd_entry_cancel(uint64_t wire, uint64_t own_wire);
+
+// grpc_driver_cloud_entry.c
+struct pod_wire_out *gd_cloud_encode(struct gd *driver, struct gd_item *item,
+                                     const struct gd_request *request,
+                                     struct pod_err *err);
+// A program as the HloProto that the protocol wants; NULL: *err is set.
+// Without the lock.
+struct pod_blob *gd_cloud_program(enum pod_program_format format,
+                                  const struct pod_blob *program,
+                                  struct pod_err *err);
 
 // -------------------------------------------------------- grpc_driver_info.c
 
@@ -340,8 +368,9 @@ void gd_refused_answer_locked(struct gd *driver);
 struct gd_outcome {
     uint64_t wire;
     bool started;
-    struct pod_err err; // code POD_OK: it went well
-    struct pod_blob *data;
+    struct pod_err err;    // code POD_OK: it went well
+    struct pod_blob *data; // with a reference of the caller
+    bool whole;            // the data is the whole buffer
     const struct pod_program_shape *shape;
 };
 
@@ -351,6 +380,9 @@ void gd_outcome(struct gd_link *link, struct gd_outcome *outcome);
 // between.
 void gd_end_all_locked(struct gd *driver, uint64_t below,
                        const struct pod_driver_result *result);
+// Its numbers are those of nothing open any more.
+void gd_item_unnumber_locked(struct gd *driver, const struct gd_item *item);
+void gd_item_free(struct gd_item *item); // NULL is allowed
 // Forgets all handles and failures below that number.
 void gd_handles_drop_locked(struct gd *driver, uint64_t below);
 

@@ -32,25 +32,41 @@ static void link_free(struct gd_link *link)
     for (int i = 0; i < GD_STREAMS; i++)
         rpc_stream_unref(link->streams[i]);
     rpc_call_unref(link->opening);
+    rpc_channel_free(link->first);
     rpc_channel_free(link->channel);
     gd_info_free(link->info);
     pod_free(link);
 }
 
-enum pod_code gd_link_start_locked(struct gd *driver, struct pod_err *err)
+enum pod_code gd_link_channel_locked(struct gd_link *link, int max_bytes,
+                                     struct pod_err *err)
 {
-    struct gd_link *link = link_new(driver);
+    struct gd *driver = link->driver;
     struct rpc_channel_options options = {
         .target = driver->address,
         .tls = gd_hub_tls(driver->hub),
         .backoff_min_ns = driver->times.backoff_min_ns,
         .backoff_max_ns = driver->times.backoff_max_ns,
+        .max_receive_bytes = max_bytes,
     };
+    struct rpc_channel *channel = NULL;
+    enum pod_code code =
+        rpc_channel_new(gd_hub_loop(driver->hub), &options, &channel, err);
+
+    if (code != POD_OK)
+        return code;
+    link->first = link->channel;
+    link->channel = channel;
+    return POD_OK;
+}
+
+enum pod_code gd_link_start_locked(struct gd *driver, struct pod_err *err)
+{
+    struct gd_link *link = link_new(driver);
 
     if (link == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    enum pod_code code = rpc_channel_new(gd_hub_loop(driver->hub), &options,
-                                         &link->channel, err);
+    enum pod_code code = gd_link_channel_locked(link, 0, err);
     if (code == POD_OK)
         code = gd_pod_begin_locked(link, err);
     if (code == POD_OK)

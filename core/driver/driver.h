@@ -121,6 +121,7 @@ struct pod_driver_execute {
     uint32_t replica_count;
     const uint32_t *replica_hosts;
     const uint32_t *replica_cores;
+    const uint32_t *replica_worker_cores; // the host's own number of each
 };
 
 struct pod_driver_ops {

@@ -152,8 +152,7 @@ def replies(session, request):
         if mode == "garbage":
             yield b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
         elif mode == "garbage-inside":
-            yield pw.SessionResponse.SerializeToString(
-                pw.SessionResponse())[:0] + b"\x0a\x03\x08\xff\xff"
+            yield b"\x0a\x03\x08\xff\xff"
         elif mode == "huge":
             yield pw.SessionResponse(outcomes=[pw.Outcome(
                 op=entry.op, data=bytes(100 << 20))]).SerializeToString()
@@ -207,8 +206,118 @@ def heartbeat(data, context):
         incarnation=78 if mode == "restarted" else 77).SerializeToString()
 
 
+# ------------------------------------------------ the plain TPU driver protocol
+
+# Modes plain and plain-slice: a stand-alone system of one chip with two cores,
+# or host 1 of a slice of two, whose cores have the numbers 2 and 3.
+CORES_OF_CHIP = {"plain": [(0, [0, 1])], "plain-slice": [(0, [0, 1]),
+                                                       (1, [2, 3])]}
+
+
+def plain_open(request, context):
+    with lock:
+        counts["hello"] += 1
+        number = 1000000 if mode == "plain-slice" else 5
+        number += counts["hello"]
+        sessions[number] = Session()
+    return tpu.OpenResponse(
+        client_id=(1 << 20) if mode == "plain-big-client" else number
+    ).SerializeToString()
+
+
+def plain_close(data, context):
+    request = tpu.CloseRequest.FromString(data)
+    with lock:
+        del sessions[request.client_id]
+    return b""
+
+
+def plain_info(data, context):
+    response = tpu.QuerySystemInfoResponse()
+    info = response.system_info
+    for x, (host, cores) in enumerate(CORES_OF_CHIP.get(mode,
+                                                        [(0, [0, 1])])):
+        chip = info.tpu_chip.add(host_id=host)
+        chip.chip_coord.x, chip.chip_coord.y, chip.chip_coord.z = x, 0, 0
+        for core in cores:
+            chip.core.add(id=core, hbm_bytes_available=1 << 20)
+    info.host_id = len(info.tpu_chip) - 1
+    info.host_count = len(info.tpu_chip)
+    info.chip_count = len(info.tpu_chip)
+    info.core_count = 2 * len(info.tpu_chip)
+    info.cpu.num_cpu_cores = 1
+    info.cpu.cpu_load_average_1min = 0
+    info.cpu.ram_bytes_total = info.cpu.ram_bytes_available = 1
+    for core in info.tpu_chip[-1].core:
+        info.local_core.add(id=core.id)
+    return response.SerializeToString()
+
+
+def plain_perform(session, entry, answer):
+    kind = entry.WhichOneof("request")
+    what = getattr(entry, kind)
+    objects = session.objects
+    if kind == "alloc":
+        objects[entry.operation_id] = bytearray(
+            what.num_bytes if what.WhichOneof("size") == "num_bytes"
+            else shape_bytes(what.shape))
+    elif kind == "alloc_tuple":
+        objects[entry.operation_id] = [objects[c] for c in what.children]
+    elif kind == "dealloc":
+        del objects[what.handle]
+    elif kind == "transfer_to":
+        assert len(objects[what.target_handle]) == len(what.data)
+        objects[what.target_handle][:] = what.data
+    elif kind == "transfer_from":
+        answer.transfer_from.data = bytes(objects[what.source_handle])
+    elif kind == "transfer_from_to":
+        objects[what.target_handle][:] = objects[what.source_handle]
+    elif kind == "compile":
+        # The first field of an HloProto is the module.
+        assert what.hlo_program[:1] == b"\x0a" and what.num_replicas > 0
+        objects[entry.operation_id] = what.hlo_program
+        answer.compile.metadata.program_shape = PROGRAM
+    elif kind == "load":
+        objects[entry.operation_id] = objects[what.compiled_program_handle]
+    elif kind == "unload":
+        del objects[what.loaded_program_handle]
+    elif kind == "execute":
+        objects[what.loaded_program_handle]
+        # replica_count 2, computation_count 1, devices {[2, 3]}
+        if len(what.device_assignment) > 8:
+            assert what.device_assignment.hex() == "080210011a040a020203"
+        objects[what.output_handle[0]][:] = objects[what.input_handle[0]]
+
+
+def plain_stream(requests, context):
+    for data in requests:
+        response = tpu.StreamResponse()
+        for entry in tpu.StreamRequest.FromString(data).entry:
+            number = entry.operation_id
+            session = sessions[(number & ((1 << 64) - 1)) >> 44]
+            answer = response.entry.add(operation_id=number)
+            answer.status.code = 0
+            try:
+                with lock:
+                    plain_perform(session, entry, answer)
+            except (KeyError, AssertionError) as error:
+                answer.status.code = NOT_FOUND
+                answer.status.message = repr(error)
+        yield response.SerializeToString()
+
+
 class Handlers(grpc.GenericRpcHandler):
     def service(self, details):
+        if mode.startswith("plain"):
+            unary = grpc.unary_unary_rpc_method_handler
+            return {
+                "/tpu_driver.CloudTpuDriver/Open": unary(plain_open),
+                "/tpu_driver.CloudTpuDriver/Close": unary(plain_close),
+                "/tpu_driver.CloudTpuDriver/QuerySystemInfo":
+                    unary(plain_info),
+                "/tpu_driver.CloudTpuDriver/StreamExecute":
+                    grpc.stream_stream_rpc_method_handler(plain_stream),
+            }.get(details.method)
         return {
             "/pod.worker.v1.PodWorker/Hello":
                 grpc.unary_unary_rpc_method_handler(hello),
