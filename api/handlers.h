@@ -53,6 +53,10 @@ void api_load_get(struct api_request *req);
 void api_load_delete(struct api_request *req);
 void api_executions_post(struct api_request *req);
 
+// feed_get.c, trace.c
+void api_feed_get(struct api_request *req);
+void api_trace_get(struct api_request *req);
+
 // events.c, event.c, events_wait.c
 void api_events_get(struct api_request *req);
 void api_events_summary_get(struct api_request *req);

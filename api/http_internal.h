@@ -22,6 +22,7 @@
 #include "api/body.h"
 #include "api/http.h"
 #include "api/keyed.h"
+#include "api/live.h"
 #include "api/park.h"
 #include "api/problem.h"
 #include "api/rate.h"
@@ -54,6 +55,7 @@ struct api_address {
     uint64_t key;
     unsigned connections;
     unsigned parked;
+    unsigned streams;
 };
 
 // What the loop's epoll set points at, besides the server itself.
@@ -201,6 +203,10 @@ struct api_request {
     bool discarding;               // answered early: the body is thrown away
     uint64_t discarded;
 
+    // An answer without end (live.c).
+    api_live_fn *live;
+    int64_t live_until_ns;
+
     // Parking (park.c).
     api_resume_fn *resume;
     int64_t park_deadline_ns;
@@ -276,6 +282,10 @@ enum pod_code api_body_finish(struct api_request *req, struct pod_err *err)
 
 // Replies (reply.c). The last touch before a response is queued.
 void api_reply_decorate(struct api_request *req);
+// A body of `total` bytes (MHD_SIZE_UNKNOWN: who knows) that `read` gives.
+void api_reply_reader(struct api_request *req, int status, const char *type,
+                      uint64_t total, size_t block,
+                      MHD_ContentReaderCallback read);
 
 // Parking (park.c).
 void api_park_leave(struct api_request *req);  // forget heap, lists and counts
@@ -290,6 +300,9 @@ bool api_park_apply(struct api_server *server);
 // Moves what other threads woke to this turn's wakes.
 void api_park_collect(struct api_server *server);
 void api_suspend(struct api_request *req);
+// Has a request that is answered already wake at a time at the latest. False:
+// no memory.
+bool api_park_alarm(struct api_request *req, int64_t deadline_ns);
 // Has a suspended request run again soon, whatever it waits for.
 void api_wake_soon(struct api_request *req, enum api_wake why);
 
@@ -338,11 +351,13 @@ struct api_server {
     _Atomic int64_t stop_deadline_ns;
     _Atomic uint64_t connections;
     _Atomic uint64_t parked;
+    _Atomic uint64_t streams;
     _Atomic uint64_t requests;
     _Atomic uint64_t refused;
 
     // The loop's own.
     int64_t now_ns; // of this turn
+    int64_t notify_at_ns; // when on_notify is due by itself
     unsigned kicks; // turns that must not block
     bool drain_done;
     bool abandon_done;

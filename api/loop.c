@@ -41,6 +41,7 @@ static int loop_timeout_ms(struct api_server *server)
         return 0;
     }
     next = loop_earlier(next, api_linger_next_deadline(server));
+    next = loop_earlier(next, server->notify_at_ns);
     if (atomic_load(&server->stopping))
         next = loop_earlier(next, atomic_load(&server->stop_deadline_ns));
     if (MHD_get_timeout(server->daemon, &own) == MHD_YES && own == 0)
@@ -69,6 +70,15 @@ static void loop_take_wakes(struct api_server *server)
         return;
     server->drain_done = true;
     api_park_drain(server);
+}
+
+static void loop_take_notify_at(struct api_server *server)
+{
+    if (server->notify_at_ns > server->now_ns)
+        return;
+    server->notify_at_ns = POD_NEVER;
+    if (server->on_notify != NULL)
+        server->on_notify(server, server->on_notify_arg);
 }
 
 // Connections of this batch are alive: they are closed only inside MHD_run.
@@ -108,6 +118,7 @@ static void loop_turn(struct api_server *server)
     if (count < 0 && errno != EINTR)
         pod_log(POD_LOG_ERROR, "http", "epoll_wait failed: errno %d", errno);
     loop_look(server, events, count);
+    loop_take_notify_at(server);
     api_conn_expire(server);
     api_park_expire(server);
     api_linger_expire(server, server->now_ns);

@@ -148,6 +148,12 @@ enum pod_code api_park(struct api_request *req, int64_t deadline_ns,
     return POD_OK;
 }
 
+bool api_park_alarm(struct api_request *req, int64_t deadline_ns)
+{
+    req->park_deadline_ns = deadline_ns;
+    return park_insert(req->server, req);
+}
+
 void api_park_unlist(struct api_request *req)
 {
     park_remove(req->server, req);

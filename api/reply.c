@@ -285,6 +285,14 @@ void api_reply_blobs(struct api_request *req, int status, const char *type,
 
 // ------------------------------------------------------------------ streams
 
+void api_reply_reader(struct api_request *req, int status, const char *type,
+                      uint64_t total, size_t block,
+                      MHD_ContentReaderCallback read)
+{
+    reply_set(req, status, type,
+              MHD_create_response_from_callback(total, block, read, req, NULL));
+}
+
 // Copies what the prefix has for this place; 0 if it has nothing.
 static size_t reply_from(const struct pod_blob *blob, uint64_t start,
                          uint64_t at, char *out, size_t max)
@@ -369,7 +377,5 @@ void api_reply_stream(struct api_request *req, int status, const char *type,
     }
     size_t block = total < REPLY_BLOCK_BYTES ? (size_t)total + 1
                                              : (size_t)REPLY_BLOCK_BYTES;
-    reply_set(req, status, type,
-              MHD_create_response_from_callback(total, block, reply_stream_read,
-                                                req, NULL));
+    api_reply_reader(req, status, type, total, block, reply_stream_read);
 }

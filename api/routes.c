@@ -3,6 +3,7 @@
 #include "api/routes.h"
 
 #include "api/auth.h"
+#include "api/feed.h"
 #include "api/handlers.h"
 #include "api/watch.h"
 
@@ -85,6 +86,8 @@ static const struct api_route routes_table[] = {
      0},
     {API_GET, "/v1/events/{op}/dependencies", api_event_dependencies_get, READ,
      NULL, 0, 0},
+
+    {API_GET, "/v1/watch", api_feed_get, READ, NULL, 0, 0},
 };
 
 #undef READ
@@ -111,6 +114,15 @@ static void routes_staging_usage(void *pod, uint64_t *out_used,
     pod_staging_usage(pod, out_used, out_max);
 }
 
+// Something happened in the pod.
+static void routes_notify(struct api_server *server, void *arg)
+{
+    struct api_app *app = arg;
+
+    api_watch_collect(server, app->pod);
+    api_feed_turn(app->feed);
+}
+
 void api_app_init(struct api_app *app, struct pod *pod)
 {
     *app = (struct api_app){
@@ -131,6 +143,6 @@ void api_app_setup(struct api_app *app, struct api_server_options *options)
         .arg = app->pod,
     };
     options->app = app;
-    options->on_notify = api_watch_collect;
-    options->on_notify_arg = app->pod;
+    options->on_notify = routes_notify;
+    options->on_notify_arg = app;
 }

@@ -13,6 +13,7 @@ struct api_app {
     // and 24 h.
     uint64_t history_count;
     int64_t history_age_ns;
+    struct api_feed *feed; // of the server's loop; NULL while nobody watches
 };
 
 void api_app_init(struct api_app *app, struct pod *pod);

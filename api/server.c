@@ -38,8 +38,9 @@ static _Thread_local struct api_server *server_of_thread;
 static void server_limits(struct api_limits *limits)
 {
     const struct api_limits defaults = {
-        .connections = 10000,
-        .parked = 8000,
+        .connections = 12000,
+        .parked = 10000,
+        .streams = 4000,
         .header_bytes = 8 * 1024,
         .json_bytes = 1 << 20,
         .json_total_bytes = 64 << 20,
@@ -53,12 +54,14 @@ static void server_limits(struct api_limits *limits)
         .stall_ns = 30 * POD_NS_PER_S,
         .reply_bytes_per_s = 1024,
         .wait_ns = 55 * POD_NS_PER_S,
+        .bookmark_ns = 15 * POD_NS_PER_S,
     };
 
 #define SERVER_DEFAULT(member)                                                 \
     limits->member = limits->member > 0 ? limits->member : defaults.member
     SERVER_DEFAULT(connections);
     SERVER_DEFAULT(parked);
+    SERVER_DEFAULT(streams);
     SERVER_DEFAULT(header_bytes);
     SERVER_DEFAULT(json_bytes);
     SERVER_DEFAULT(json_total_bytes);
@@ -72,6 +75,7 @@ static void server_limits(struct api_limits *limits)
     SERVER_DEFAULT(stall_ns);
     SERVER_DEFAULT(reply_bytes_per_s);
     SERVER_DEFAULT(wait_ns);
+    SERVER_DEFAULT(bookmark_ns);
 #undef SERVER_DEFAULT
     if (limits->connections_per_address == 0)
         limits->connections_per_address = limits->connections;
@@ -79,6 +83,8 @@ static void server_limits(struct api_limits *limits)
         limits->requests_per_token = limits->connections;
     if (limits->parked_per_address == 0)
         limits->parked_per_address = limits->parked;
+    if (limits->streams_per_address == 0)
+        limits->streams_per_address = limits->streams;
 }
 
 // More connections than descriptors would stop accepting for good.
@@ -245,6 +251,7 @@ static struct api_server *server_new_empty(void)
 
     if (server == NULL)
         return NULL;
+    server->notify_at_ns = POD_NEVER;
     server->listen_fd = -1;
     server->epoll_fd = -1;
     server->event_fd = -1;
@@ -388,6 +395,12 @@ void api_server_notify(struct api_server *server)
         api_server_wake_loop(server);
 }
 
+void api_server_notify_at(struct api_server *server, int64_t mono_ns)
+{
+    if (mono_ns < server->notify_at_ns)
+        server->notify_at_ns = mono_ns;
+}
+
 void api_server_notify_arg(void *server)
 {
     api_server_notify(server);
@@ -432,6 +445,7 @@ void api_server_counts(const struct api_server *server,
     *out_counts = (struct api_server_counts){
         .connections = atomic_load(&server->connections),
         .parked = atomic_load(&server->parked),
+        .streams = atomic_load(&server->streams),
         .requests = atomic_load(&server->requests),
         .refused = atomic_load(&server->refused),
     };

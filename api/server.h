@@ -23,12 +23,14 @@ struct api_server;
 
 // Every limit; zero takes the default in brackets.
 struct api_limits {
-    unsigned connections;             // in all [10,000]
+    unsigned connections;             // in all [12,000]
     unsigned connections_per_address; // [connections]
-    unsigned parked;                  // parked requests in all [8,000]
     unsigned requests_per_token;      // in flight, of one token [connections]
     unsigned requests_per_s;          // of one token or address [no limit]
+    unsigned parked;                  // parked requests in all [10,000]
     unsigned parked_per_address;      // [parked]
+    unsigned streams;                 // answers without end (live.h) [4,000]
+    unsigned streams_per_address;     // [streams]
     size_t header_bytes;              // request line and headers [8 KiB]
     size_t json_bytes;                // one JSON body [1 MiB]
     size_t json_total_bytes;          // JSON bodies held at once [64 MiB]
@@ -42,6 +44,7 @@ struct api_limits {
     int64_t stall_ns;                 // an answer that does not move [30 s]
     uint64_t reply_bytes_per_s;       // what counts as moving [1 KiB]
     int64_t wait_ns;                  // cap on a park [55 s]
+    int64_t bookmark_ns;              // a live stream says something [15 s]
 };
 
 // The byte budget that bodies of data are held against. All NULL: no budget.
@@ -104,6 +107,9 @@ void api_server_reload(struct api_server *server);
 
 // Wakes the loop and has on_notify called. From any thread, with any lock held.
 void api_server_notify(struct api_server *server);
+// Has on_notify called when that time has come, if it is not called before
+// anyway: an earlier time replaces a later one. On the loop's thread.
+void api_server_notify_at(struct api_server *server, int64_t mono_ns);
 // The same as a callback (struct pod_options.notify): arg is the server.
 void api_server_notify_arg(void *server);
 
@@ -123,6 +129,7 @@ void api_server_free(struct api_server *server);
 struct api_server_counts {
     uint64_t connections; // open now
     uint64_t parked;      // now
+    uint64_t streams;     // now
     uint64_t requests;    // completed, ever
     uint64_t refused;     // connections closed for a limit or a deadline, ever
 };

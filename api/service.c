@@ -89,6 +89,8 @@ static json_t *service_links(void)
         {"events", "/v1/events"},
         {"summary", "/v1/events:summary"},
         {"wait", "/v1/events:wait"},
+        {"watch", "/v1/watch"},
+        {"trace", "/v1/trace"},
         {"health", "/healthz"},
         {"ready", "/readyz"},
         {"ui", "/ui/"},

@@ -99,6 +99,7 @@ enum pod_code {
     X(STAGING_FULL, RESOURCE_EXHAUSTED, 429, true)                             \
     X(TOO_MANY_REQUESTS, RESOURCE_EXHAUSTED, 429, true)                        \
     X(TOO_MANY_WAITS, RESOURCE_EXHAUSTED, 429, true)                           \
+    X(TOO_MANY_STREAMS, RESOURCE_EXHAUSTED, 429, true)                         \
     X(HOST_NOT_READY, UNAVAILABLE, 503, true)                                  \
     X(HOST_LOST, UNAVAILABLE, 503, true)                                       \
     X(DRAINING, UNAVAILABLE, 503, true)                                        \

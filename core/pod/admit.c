@@ -127,6 +127,7 @@ void pod_admit_locked(struct pod *pod, struct pod_op **ops, size_t count,
             admit_deps(ops[i], edges + edge_starts[i],
                        edge_starts[i + 1] - edge_starts[i], pod->edges.deps);
         admit_record(pod, ops[i]);
+        pod_changed_op_locked(pod, ops[i], true);
         admit_submit(pod, ops[i], pod->edges.deps, dep_count, &effect);
         pod_effect_apply_locked(pod, ops[i], &effect, after);
     }

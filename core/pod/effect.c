@@ -34,6 +34,7 @@ void pod_touch_locked(struct pod *pod, struct pod_op *op,
                       struct pod_after *after)
 {
     op->revision = ++pod->revision;
+    pod_changed_op_locked(pod, op, false);
     if (!pod_list_empty(&op->change_waiters)) {
         pod_list_splice(&pod->woken, &op->change_waiters);
         after->notify = true;

@@ -11,6 +11,7 @@
 // What all handles have.
 struct pod_handle {
     struct pod_op *maker;
+    uint64_t change;           // its last one in the log of changes
     struct pod_list host_link; // in the host's handles (buffers, loads)
     // The operation whose acceptance freed it; 0: it lives. Its number alone,
     // for that operation may expire first.

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "core/base/lock.h"
+#include "core/pod/changes.h"
 #include "core/pod/handle.h"
 #include "core/pod/host_info.h"
 #include "core/pod/op.h"
@@ -45,6 +46,7 @@ struct pod_host {
     uint64_t finished_operations; // kept or not
     uint64_t kept_operations;     // in the table
     uint64_t buffers;             // live
+    uint64_t change;              // its last one
 
     struct pod_mutex outbox_lock;
     struct pod_cond outbox_cond;
@@ -156,6 +158,7 @@ struct pod {
     uint64_t by_state[POD_SCHED_LOST + 1];
     uint64_t by_kind[POD_KIND_COUNT];
 
+    struct pod_changes changes;
     struct pod_list woken; // pod_waiter.link
     struct pod_list local; // pod_op.local: launched, and done without a driver
     struct pod_edges edges;
@@ -224,6 +227,11 @@ enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
 // Marks a visible change of an operation: revision and waiters.
 void pod_touch_locked(struct pod *pod, struct pod_op *op,
                       struct pod_after *after);
+// The log of changes (changes_log.c). An operation was accepted, or changed its
+// state or anything else that is shown; a handle or a host did.
+void pod_changed_op_locked(struct pod *pod, struct pod_op *op, bool accepted);
+void pod_changed_handle_locked(struct pod *pod, struct pod_handle *handle);
+void pod_changed_host_locked(struct pod *pod, struct pod_host *host);
 // Something that kept an operation is gone: it may be history now.
 void pod_retire_locked(struct pod *pod, struct pod_op *op);
 // Why it does not run yet.

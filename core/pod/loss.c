@@ -43,6 +43,7 @@ static void loss_on_ready(void *arg, const struct pod_driver_info *info)
         host->state = POD_HOST_LOST;
         loss_set_error(host, &err);
     }
+    pod_changed_host_locked(pod, host);
     after.idle = true;
     pod_leave(pod, &after);
     if (code == POD_OK)
@@ -77,6 +78,7 @@ static void loss_handle(struct pod *pod, struct pod_host *host,
     }
     handle->exists = false;
     pod_list_remove(&handle->host_link);
+    pod_changed_handle_locked(pod, handle);
     pod_retire_locked(pod, maker);
 }
 
@@ -211,6 +213,7 @@ static void loss_on_lost(void *arg, const struct pod_err *err)
         loss_handles(pod, host);
         loss_operations(pod, host, &after);
     }
+    pod_changed_host_locked(pod, host);
     after.idle = true;
     pod_leave(pod, &after);
     pod_log(POD_LOG_WARN, host->address, "host is lost: %s", err->text);

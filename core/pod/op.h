@@ -157,6 +157,8 @@ struct pod_op {
     enum pod_sched_state state;
     struct pod_sched_node *node; // NULL once released by the scheduler
     uint64_t revision;
+    uint64_t change;       // its last one in the log of changes
+    uint64_t graph_change; // GRAPH: the last one as a graph
 
     struct pod_list link; // in pod->open, then (retired) in pod->history
     struct pod_list change_waiters;

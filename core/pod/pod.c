@@ -9,7 +9,10 @@
 
 #include "core/base/mem.h"
 
-enum { POD_DEFAULT_CHUNK = 4 << 20 };
+enum {
+    POD_DEFAULT_CHUNK = 4 << 20,
+    POD_DEFAULT_CHANGES = 128 * 1024,
+};
 
 static struct pod_failure *pod_new_fallback(const struct pod *pod)
 {
@@ -41,6 +44,8 @@ struct pod *pod_new(const struct pod_options *options)
     pod->options = *options;
     if (pod->options.chunk_bytes == 0)
         pod->options.chunk_bytes = POD_DEFAULT_CHUNK;
+    if (pod->options.change_count == 0)
+        pod->options.change_count = POD_DEFAULT_CHANGES;
     if (pod->options.history_count == 0)
         pod->options.history_count = 1;
     pod->last_number =
@@ -55,7 +60,8 @@ struct pod *pod_new(const struct pod_options *options)
     pod->now_ns = pod_now(pod);
     pod->sched = pod_sched_new();
     pod->fallback = pod_new_fallback(pod);
-    if (pod->sched != NULL && pod->fallback != NULL)
+    if (pod_changes_init(&pod->changes, pod->options.change_count) &&
+        pod->sched != NULL && pod->fallback != NULL)
         return pod;
     pod_destroy(pod);
     return NULL;
@@ -164,6 +170,8 @@ void pod_leave(struct pod *pod, struct pod_after *after)
     pod_history_trim_locked(pod, after);
     if (pod_due_locked(pod) < pod->timer_ns)
         pod_cond_signal(&pod->timer_cond);
+    if (pod_changes_disarm(&pod->changes))
+        after->notify = true;
     if (after->idle)
         pod_cond_broadcast(&pod->idle_cond);
     pod_mutex_unlock(&pod->lock);
@@ -363,6 +371,7 @@ void pod_destroy(struct pod *pod)
         pod_host_free(pod->hosts[i]);
     pod_free(pod->hosts);
     pod_sched_free(pod->sched);
+    pod_changes_fini(&pod->changes);
     pod_free(pod->edges.items);
     pod_free(pod->edges.deps);
     pod_failure_unref(pod->fallback);

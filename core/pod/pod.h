@@ -40,8 +40,10 @@ struct pod_options {
     uint64_t first_number;  // 1, or one above the last of an earlier run
     uint64_t staging_bytes; // budget of bytes held for uploads and reads
     size_t chunk_bytes;     // size of a piece of a transfer; 0: 4 MiB
-    // Called from any thread, with no lock held, when waiters are woken; then
-    // take them with pod_take_woken. Must not call back into the pod.
+    size_t change_count;    // changes that are kept (changes.h); 0: 131,072
+    // Called from any thread, with no lock held, when waiters are woken (then
+    // take them with pod_take_woken) or a change came that pod_last_change
+    // asked to be told of. Must not call back into the pod.
     void (*notify)(void *arg);
     void *notify_arg;
 };

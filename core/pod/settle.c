@@ -79,6 +79,7 @@ void pod_handle_gone_locked(struct pod *pod, struct pod_handle *handle,
         settle_load_gone(pod, maker->load);
     else
         settle_program_gone(pod, maker->program);
+    pod_changed_handle_locked(pod, handle);
     pod_retire_locked(pod, maker);
 }
 

@@ -172,14 +172,17 @@ static struct pod_host *topology_find_host(const struct pod *pod, uint32_t id,
 enum pod_code pod_cordon(struct pod *pod, uint32_t id, bool cordon,
                          struct pod_err *err)
 {
-    pod_mutex_lock(&pod->lock);
+    struct pod_after after;
+
+    pod_enter(pod, &after);
     struct pod_host *host = topology_find_host(pod, id, err);
     if (host != NULL) {
         host->cordoned = cordon;
         if (host->state == POD_HOST_READY || host->state == POD_HOST_CORDONED)
             host->state = cordon ? POD_HOST_CORDONED : POD_HOST_READY;
+        pod_changed_host_locked(pod, host);
     }
-    pod_mutex_unlock(&pod->lock);
+    pod_leave(pod, &after);
     return host == NULL ? POD_NOT_FOUND : POD_OK;
 }
 
