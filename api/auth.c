@@ -299,10 +299,13 @@ static enum pod_code auth_open_session(struct api_request *req,
     char cookie[API_TOKEN_TEXT_BYTES];
 
     api_token_hash(text, strlen(text), hash);
-    if (api_tokens_find(&auth->tokens, hash) == NULL) {
+    const struct api_token *token = api_tokens_find(&auth->tokens, hash);
+    if (token == NULL) {
         const struct auth_caller nobody = {.fault = "the token is not known"};
         return auth_refuse(req, &nobody, err);
     }
+    (void)snprintf(req->identity, sizeof(req->identity), "%s", token->name);
+    req->scope = token->scope; // for the audit log
     if (!api_session_open(&auth->sessions, hash, req->server->now_ns, cookie))
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for a session");

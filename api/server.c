@@ -202,9 +202,14 @@ static int server_certificate(gnutls_session_t session,
 
 static bool server_start_daemon(struct api_server *server)
 {
+    // An option is a pointer, and a function is none in C.
+    const union {
+        gnutls_certificate_retrieve_function2 *function;
+        void *pointer;
+    } callback = {.function = server_certificate};
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, (intptr_t)server_certificate, NULL},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, callback.pointer},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, server_priorities},
         {MHD_OPTION_END, 0, NULL},
     };

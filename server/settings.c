@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/settings.h"
+
+#include <arpa/inet.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "api/auth.h"
+#include "api/tls.h"
+#include "core/base/clock.h"
+#include "core/base/str.h"
+#include "server/pod_remote.h"
+#include "server/pod_spec.h"
+
+static const char default_listen[] = "127.0.0.1:8480";
+static const char default_pod[] = "local:2x2x1,hosts=2,cores=2";
+
+static enum pod_code settings_check_pod(const void *settings,
+                                        struct pod_err *err)
+{
+    const char *text = ((const struct podd_settings *)settings)->pod;
+    struct pod_remote remote;
+    struct pod_spec spec;
+
+    if (!pod_remote_is(text))
+        return pod_spec_parse(text, &spec, err);
+    enum pod_code code = pod_remote_parse(text, &remote, err);
+    if (code == POD_OK)
+        pod_remote_fini(&remote);
+    return code;
+}
+
+// "host:port" with a port of 0..65535, or "unix:PATH".
+static enum pod_code settings_check_listen(const void *settings,
+                                           struct pod_err *err)
+{
+    const char *listen = ((const struct podd_settings *)settings)->listen;
+    const char *colon = strrchr(listen, ':');
+    uint64_t port = 0;
+    if (strncmp(listen, "unix:", 5) == 0 && listen[5] != '\0')
+        return POD_OK;
+    if (colon != NULL && colon != listen &&
+        (strcmp(colon, ":0") == 0 ||
+         (pod_parse_number(colon + 1, strlen(colon + 1), &port) &&
+          port <= 65535)))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected ADDRESS:PORT with a port of 0 to 65535, or "
+                       "unix:PATH");
+}
+
+static enum pod_code settings_check_limit(uint64_t value, uint64_t max,
+                                          struct pod_err *err)
+{
+    if (value <= max)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "expected at most %llu",
+                       (unsigned long long)max);
+}
+
+static enum pod_code settings_check_rate(const void *settings,
+                                         struct pod_err *err)
+{
+    return settings_check_limit(
+        ((const struct podd_settings *)settings)->rate_limit, 1000000, err);
+}
+
+static enum pod_code settings_check_per_address(const void *settings,
+                                                struct pod_err *err)
+{
+    const struct podd_settings *all = settings;
+    return settings_check_limit(all->connections_per_address, UINT32_MAX, err);
+}
+
+static enum pod_code settings_check_per_token(const void *settings,
+                                              struct pod_err *err)
+{
+    const struct podd_settings *all = settings;
+    return settings_check_limit(all->requests_per_token, UINT32_MAX, err);
+}
+
+static enum pod_code settings_check_log_format(const void *settings,
+                                               struct pod_err *err)
+{
+    const char *format = ((const struct podd_settings *)settings)->log_format;
+    if (strcmp(format, "text") == 0 || strcmp(format, "json") == 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "expected text or json");
+}
+
+static const char *const log_levels[] = {"error", "warn", "info", "debug"};
+
+static int settings_log_level(const char *name)
+{
+    for (int i = POD_LOG_ERROR; i <= POD_LOG_DEBUG; i++) {
+        if (strcmp(name, log_levels[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static enum pod_code settings_check_log_level(const void *settings,
+                                              struct pod_err *err)
+{
+    const char *level = ((const struct podd_settings *)settings)->log_level;
+    if (settings_log_level(level) >= 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected error, warn, info or debug");
+}
+
+#define AT(member) offsetof(struct podd_settings, member)
+static const struct pod_setting settings_table[] = {
+    {"help", POD_SETTING_FLAG, AT(help), "print this and exit", NULL},
+    {"version", POD_SETTING_FLAG, AT(version), "print the version and exit",
+     NULL},
+    {"check-config", POD_SETTING_FLAG, AT(check_config),
+     "validate the settings and exit", NULL},
+    {"dev", POD_SETTING_FLAG, AT(dev),
+     "everything in one process: loopback only, no token", NULL},
+    {"config", POD_SETTING_TEXT, AT(config),
+     "file with lines `name = value` of these settings", NULL},
+    {"listen", POD_SETTING_TEXT, AT(listen),
+     "ADDRESS:PORT (port 0 picks one) or unix:PATH [127.0.0.1:8480]",
+     settings_check_listen},
+    {"token-file", POD_SETTING_TEXT, AT(token_file),
+     "hashes of the tokens that may use it (podd token add)", NULL},
+    {"tls-cert", POD_SETTING_TEXT, AT(tls_cert),
+     "PEM file: its certificate and the chain above it", NULL},
+    {"tls-key", POD_SETTING_TEXT, AT(tls_key),
+     "PEM file: the key, readable by its owner alone", NULL},
+    {"rate-limit", POD_SETTING_COUNT, AT(rate_limit),
+     "requests a second of one token or address [none]", settings_check_rate},
+    {"connections-per-address", POD_SETTING_COUNT, AT(connections_per_address),
+     "open at once [as many as in all]", settings_check_per_address},
+    {"requests-per-token", POD_SETTING_COUNT, AT(requests_per_token),
+     "in flight at once, waiting ones too [as many as in all]",
+     settings_check_per_token},
+    {"pod", POD_SETTING_TEXT, AT(pod),
+     "the hosts: local:XxYxZ,... or grpc+pod://HOST:PORT,... "
+     "[local:2x2x1,hosts=2,cores=2]",
+     settings_check_pod},
+    {"worker-tls-ca", POD_SETTING_TEXT, AT(worker_tls_ca),
+     "file with who signs the workers' certificates; turns TLS on", NULL},
+    {"worker-tls-cert", POD_SETTING_TEXT, AT(worker_tls_cert),
+     "file with the certificate shown to workers", NULL},
+    {"worker-tls-key", POD_SETTING_TEXT, AT(worker_tls_key),
+     "file with its key", NULL},
+    {"insecure", POD_SETTING_FLAG, AT(insecure),
+     "allow plain text beyond this machine, with users and workers", NULL},
+    {"allowed-host", POD_SETTING_LIST, AT(allowed_hosts),
+     "another name users reach it by; may be repeated", NULL},
+    {"staging-bytes", POD_SETTING_BYTES, AT(staging_bytes),
+     "budget of bytes held for uploads and reads [1GiB]", NULL},
+    {"history-count", POD_SETTING_COUNT, AT(history_count),
+     "finished operations that are kept [100000]", NULL},
+    {"history-age", POD_SETTING_DURATION, AT(history_age_ns),
+     "how long they are kept [24h]", NULL},
+    {"drain-timeout", POD_SETTING_DURATION, AT(drain_timeout_ns),
+     "how long SIGTERM waits for operations [30s]", NULL},
+    {"log-format", POD_SETTING_TEXT, AT(log_format), "text or json [text]",
+     settings_check_log_format},
+    {"log-level", POD_SETTING_TEXT, AT(log_level),
+     "error, warn, info or debug [info]", settings_check_log_level},
+};
+enum { PODD_TABLE_COUNT = sizeof(settings_table) / sizeof(settings_table[0]) };
+
+enum pod_code podd_settings_read(int argc, const char *const *argv,
+                                 struct podd_settings *settings,
+                                 struct pod_err *err)
+{
+    *settings = (struct podd_settings){
+        .staging_bytes = UINT64_C(1) << 30,
+        .history_count = 100000,
+        .history_age_ns = 24 * 3600 * POD_NS_PER_S,
+        .drain_timeout_ns = 30 * POD_NS_PER_S,
+    };
+    return pod_config_read(settings_table, PODD_TABLE_COUNT, "PODD", argc, argv,
+                           settings, err);
+}
+
+void podd_settings_fini(struct podd_settings *settings)
+{
+    pod_config_fini(settings_table, PODD_TABLE_COUNT, settings);
+}
+
+void podd_settings_help(void)
+{
+    pod_config_help(settings_table, PODD_TABLE_COUNT);
+}
+
+// Literally: a name such as 127.example.org may be anybody's.
+static bool settings_is_loopback(const char *listen)
+{
+    struct in_addr address;
+    char host[INET_ADDRSTRLEN];
+    const char *colon = strrchr(listen, ':');
+    size_t length = colon != NULL ? (size_t)(colon - listen) : 0;
+    if (strncmp(listen, "unix:", 5) == 0 ||
+        strncmp(listen, "localhost:", 10) == 0 ||
+        strncmp(listen, "[::1]:", 6) == 0)
+        return true;
+    if (length == 0 || length >= sizeof(host))
+        return false;
+    memcpy(host, listen, length);
+    host[length] = '\0';
+    return inet_pton(AF_INET, host, &address) == 1 &&
+           ntohl(address.s_addr) >> 24 == 127;
+}
+
+const char *podd_settings_listen(const struct podd_settings *settings)
+{
+    return settings->listen != NULL ? settings->listen : default_listen;
+}
+
+bool podd_settings_is_remote(const struct podd_settings *settings)
+{
+    return settings->pod != NULL && pod_remote_is(settings->pod);
+}
+
+const char *podd_settings_pod(const struct podd_settings *settings)
+{
+    return settings->pod != NULL ? settings->pod : default_pod;
+}
+
+enum pod_log_level podd_settings_log_level(const struct podd_settings *settings)
+{
+    return settings->log_level != NULL
+               ? (enum pod_log_level)settings_log_level(settings->log_level)
+               : POD_LOG_INFO;
+}
+
+static enum pod_code settings_say(struct pod_err *err, const char *text)
+{
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "%s", text);
+}
+
+static enum pod_code settings_check_access(const struct podd_settings *settings,
+                                           struct pod_err *err)
+{
+    if (settings->dev && settings->token_file != NULL)
+        return settings_say(err, "--dev takes no --token-file: leave one out");
+    if (!settings->dev && settings->token_file == NULL)
+        return settings_say(err, "--token-file is missing: make one with `podd "
+                                 "token add --scope admin --token-file FILE`, "
+                                 "or use --dev on this machine alone");
+    if (settings->tls_cert != NULL && settings->tls_key == NULL)
+        return settings_say(err, "--tls-cert needs --tls-key");
+    if (settings->tls_key != NULL && settings->tls_cert == NULL)
+        return settings_say(err, "--tls-key needs --tls-cert");
+    return POD_OK;
+}
+
+// Beyond this machine only with tokens and TLS.
+static enum pod_code settings_check_reach(const struct podd_settings *settings,
+                                          struct pod_err *err)
+{
+    const char *listen = podd_settings_listen(settings);
+
+    if (settings->insecure || settings_is_loopback(listen))
+        return POD_OK;
+    if (settings->dev)
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "--listen '%s': --dev serves loopback only "
+                           "(127.0.0.1, localhost, [::1] or unix:PATH)",
+                           listen);
+    if (settings->tls_cert == NULL)
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "--listen '%s': beyond loopback TLS is needed "
+                           "(--tls-cert and --tls-key), or --insecure behind "
+                           "something that speaks it",
+                           listen);
+    return POD_OK;
+}
+
+// Files that podd would not start with.
+static enum pod_code settings_check_files(const struct podd_settings *settings,
+                                          struct pod_err *err)
+{
+    struct api_auth auth = {.on = false};
+    struct api_tls *tls = NULL;
+    enum pod_code code = api_auth_init(&auth, settings->token_file, false, err);
+    if (code == POD_OK && settings->tls_cert != NULL)
+        code = api_tls_new(settings->tls_cert, settings->tls_key, &tls, err);
+    api_auth_fini(&auth);
+    api_tls_free(tls);
+    return code;
+}
+
+static enum pod_code
+settings_check_workers(const struct podd_settings *settings,
+                       struct pod_err *err)
+{
+    struct pod_remote remote;
+    enum pod_code code = POD_OK;
+
+    if ((settings->worker_tls_cert == NULL) !=
+        (settings->worker_tls_key == NULL))
+        return settings_say(err, "--worker-tls-cert and --worker-tls-key "
+                                 "belong together");
+    if (settings->worker_tls_cert != NULL && settings->worker_tls_ca == NULL)
+        return settings_say(err, "--worker-tls-cert needs --worker-tls-ca");
+    if (!podd_settings_is_remote(settings) || settings->worker_tls_ca != NULL ||
+        settings->insecure)
+        return POD_OK;
+    code = pod_remote_parse(settings->pod, &remote, err);
+    if (code != POD_OK)
+        return code;
+    const char *far = pod_remote_beyond_loopback(&remote);
+    if (far != NULL)
+        code = pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "--pod '%s': plain text beyond this machine; give "
+                           "--worker-tls-ca, or --insecure",
+                           far);
+    pod_remote_fini(&remote);
+    return code;
+}
+
+enum pod_code podd_settings_check(const struct podd_settings *settings,
+                                  struct pod_err *err)
+{
+    enum pod_code code = settings_check_access(settings, err);
+    if (code == POD_OK)
+        code = settings_check_reach(settings, err);
+    if (code == POD_OK)
+        code = settings_check_workers(settings, err);
+    return code == POD_OK ? settings_check_files(settings, err) : code;
+}
