@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/base/str.h"
 
 enum {
     WIRE_VARINT = 0,
@@ -84,6 +85,16 @@ struct pod_blob *pod_wire_blob(ProtobufCMessage *owned_message,
     blob->on_free = wire_blob_free;
     blob->arg = owned_message;
     return blob;
+}
+
+void pod_wire_clean_text(char *text)
+{
+    if (pod_utf8_valid(text, strlen(text)))
+        return;
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text >= 0x80)
+            *text = '?';
+    }
 }
 
 // -------------------------------------------------------------------- walking

@@ -44,6 +44,9 @@ void pod_wire_free(ProtobufCMessage *message);
 struct pod_blob *pod_wire_blob(ProtobufCMessage *owned_message,
                                ProtobufCBinaryData bytes);
 
+// Makes a text fit for a string field: what is no UTF-8 becomes question marks.
+void pod_wire_clean_text(char *text);
+
 // Walks the fields of a message without unpacking it.
 struct pod_wire_field {
     uint32_t number;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proto/answers.h"
+
+#include "core/base/mem.h"
+
+void answers_list_init(struct answers_list *list)
+{
+    pod_mutex_init(&list->lock, POD_RANK_DRIVER, "answer streams");
+    pod_list_init(&list->streams);
+}
+
+void answers_list_fini(struct answers_list *list)
+{
+    pod_mutex_fini(&list->lock);
+}
+
+static void answers_free(struct answers *answers)
+{
+    rpc_stream_unref(answers->stream);
+    pod_mutex_fini(&answers->lock);
+    pod_free(answers);
+}
+
+void answers_unref(struct answers *answers)
+{
+    if (atomic_fetch_sub(&answers->refs, 1) == 1)
+        answers_free(answers);
+}
+
+static struct answers *answers_of(struct worker_sink *sink)
+{
+    return POD_CONTAINER(sink, struct answers, sink);
+}
+
+static void answers_sink_ref(struct worker_sink *sink)
+{
+    atomic_fetch_add(&answers_of(sink)->refs, 1);
+}
+
+static void answers_sink_unref(struct worker_sink *sink)
+{
+    answers_unref(answers_of(sink));
+}
+
+static void answers_finish_if(struct answers *answers, bool answered)
+{
+    pod_mutex_lock(&answers->lock);
+    if (answered)
+        answers->open--;
+    bool finish = answers->last && answers->open == 0 && !answers->finished;
+    if (finish)
+        answers->finished = true;
+    pod_mutex_unlock(&answers->lock);
+    if (finish)
+        rpc_stream_finish(answers->stream, POD_OK, "");
+}
+
+static void answers_answer(struct worker_sink *sink,
+                           const struct worker_answer *answer)
+{
+    struct answers *answers = answers_of(sink);
+    rpc_stream_send(answers->stream, answers->pack(answers, answer));
+    if (!answer->started)
+        answers_finish_if(answers, true);
+}
+
+struct answers *
+answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
+            struct pod_wire_out *(*pack)(struct answers *answers,
+                                         const struct worker_answer *answer),
+            void *service)
+{
+    struct answers *answers = pod_calloc(1, sizeof(*answers));
+    if (answers == NULL)
+        return NULL;
+    answers->sink = (struct worker_sink){.answer = answers_answer,
+                                         .ref = answers_sink_ref,
+                                         .unref = answers_sink_unref};
+    pod_mutex_init(&answers->lock, POD_RANK_DEVICE, "answer stream");
+    atomic_init(&answers->refs, 1);
+    answers->list = list;
+    answers->stream = owned_stream;
+    answers->pack = pack;
+    answers->service = service;
+    pod_mutex_lock(&list->lock);
+    pod_list_push_back(&list->streams, &answers->link);
+    pod_mutex_unlock(&list->lock);
+    return answers;
+}
+
+void answers_bind(struct answers *answers, struct worker_session *session)
+{
+    if (answers->session != NULL)
+        return; // only the stream's own events write it
+    worker_stream_begins(session);
+    pod_mutex_lock(&answers->lock);
+    answers->session = session;
+    pod_mutex_unlock(&answers->lock);
+}
+
+void answers_expect(struct answers *answers)
+{
+    pod_mutex_lock(&answers->lock);
+    answers->open++;
+    pod_mutex_unlock(&answers->lock);
+}
+
+void answers_last(struct answers *answers)
+{
+    pod_mutex_lock(&answers->lock);
+    answers->last = true;
+    pod_mutex_unlock(&answers->lock);
+    answers_finish_if(answers, false);
+}
+
+// The first stream of the session that has not been told, with a reference.
+static struct answers *answers_find(struct answers_list *list,
+                                    const struct worker_session *session)
+{
+    struct answers *found = NULL;
+    pod_mutex_lock(&list->lock);
+    for (struct pod_list *item = list->streams.next;
+         item != &list->streams && found == NULL; item = item->next) {
+        struct answers *answers = POD_CONTAINER(item, struct answers, link);
+        pod_mutex_lock(&answers->lock);
+        if (answers->session == session && !answers->last) {
+            answers->last = true;
+            found = answers;
+            atomic_fetch_add(&answers->refs, 1);
+        }
+        pod_mutex_unlock(&answers->lock);
+    }
+    pod_mutex_unlock(&list->lock);
+    return found;
+}
+
+void answers_end_session(struct answers_list *list,
+                         const struct worker_session *session)
+{
+    struct answers *answers;
+    while ((answers = answers_find(list, session)) != NULL) {
+        answers_finish_if(answers, false);
+        answers_unref(answers);
+    }
+}
+
+void answers_reject(struct answers *answers, const struct pod_err *err)
+{
+    rpc_stream_finish(answers->stream, err->code, err->text);
+}
+
+void answers_ended(struct answers *answers, enum pod_code code)
+{
+    pod_mutex_lock(&answers->list->lock);
+    pod_list_remove(&answers->link);
+    pod_mutex_unlock(&answers->list->lock);
+    pod_mutex_lock(&answers->lock);
+    bool gone = code != POD_OK && !answers->last;
+    pod_mutex_unlock(&answers->lock);
+    if (answers->session != NULL)
+        worker_stream_ends(answers->session, gone);
+    answers_unref(answers);
+}

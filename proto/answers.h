@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream on which operations come and their answers go: what the two
+// services of a worker have in common.
+//
+// The stream is finished when the client will send no more, or its session has
+// ended, and everything that came on it has been answered.
+#ifndef POD_PROTO_ANSWERS_H
+#define POD_PROTO_ANSWERS_H
+
+#include <stdatomic.h>
+
+#include "core/base/list.h"
+#include "core/base/lock.h"
+#include "proto/rpc.h"
+#include "proto/worker.h"
+
+// The streams of a service.
+struct answers_list {
+    struct pod_mutex lock;
+    struct pod_list streams; // struct answers
+};
+
+struct answers {
+    struct worker_sink sink;
+    struct pod_mutex lock; // guards the next four
+    size_t open;           // operations that came and are not answered
+    bool last;             // nothing more will come
+    bool finished;
+    struct worker_session *session; // that it belongs to, once that is known
+    atomic_int refs;
+    struct pod_list link; // in the list
+    struct answers_list *list;
+    struct rpc_stream *stream;
+    // Makes the message of an answer. NULL: no memory.
+    struct pod_wire_out *(*pack)(struct answers *answers,
+                                 const struct worker_answer *answer);
+    void *service; // for the owner
+    bool control;  // for the owner: the session ends with it
+};
+
+void answers_list_init(struct answers_list *list);
+void answers_list_fini(struct answers_list *list);
+
+// Takes over the stream's reference. One reference, for the stream's events.
+// NULL: no memory, the stream stays the caller's.
+struct answers *
+answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
+            struct pod_wire_out *(*pack)(struct answers *answers,
+                                         const struct worker_answer *answer),
+            void *service);
+void answers_unref(struct answers *answers);
+
+// It belongs to the session from now on, unless it belongs to one already.
+void answers_bind(struct answers *answers, struct worker_session *session);
+// An operation has come; its answer will be given to the sink.
+void answers_expect(struct answers *answers);
+// Nothing more will come.
+void answers_last(struct answers *answers);
+// The same for all streams of a session.
+void answers_end_session(struct answers_list *list,
+                         const struct worker_session *session);
+// The message is no good: ends the stream with an error.
+void answers_reject(struct answers *answers, const struct pod_err *err);
+// The stream's `ended` event; gives the event's reference back.
+void answers_ended(struct answers *answers, enum pod_code code);
+
+#endif

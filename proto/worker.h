@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core of a worker: operations of several clients over one driver.
+//
+// A client is a session. Its operations have numbers of its own, which are the
+// handles of what they make; the driver knows them by numbers of the worker,
+// so clients cannot reach each other's things. An operation runs when
+//   - all it waits for have succeeded, in any order of arrival: one that has
+//     not come yet is waited for WORKER_FORWARD_NS;
+//   - all it is ordered behind have ended;
+//   - what made its handles has succeeded;
+//   - earlier operations of its session that use the same buffers, and would
+//     conflict, have ended.
+// When one fails, those that wait for it fail without effect, with its code and
+// text and its number as their root. Numbers of operations that ended are
+// remembered as intervals, so they may be waited for at any time.
+//
+// Threads: any; answers are given from threads of the driver or of a caller,
+// with no lock held, one operation after another. Locks: POD_RANK_ENGINE.
+#ifndef POD_PROTO_WORKER_H
+#define POD_PROTO_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/blob.h"
+#include "core/base/clock.h"
+#include "core/base/err.h"
+#include "core/driver/driver.h"
+
+struct worker;
+struct worker_session;
+
+#define WORKER_FORWARD_NS (60 * POD_NS_PER_S)
+
+enum {
+    // Of one session; what is beyond is refused with RESOURCE_EXHAUSTED.
+    WORKER_MAX_OPEN = 1 << 20,
+    WORKER_MAX_FORWARD = 1 << 16,
+    WORKER_MAX_FAILURES = 1 << 16, // remembered with their texts
+    WORKER_MAX_INTERVALS = 1 << 20,
+    WORKER_MAX_REPLICAS = 4096,
+};
+
+enum worker_kind {
+    WORKER_ALLOCATE,
+    WORKER_TUPLE,
+    WORKER_DEALLOCATE,
+    WORKER_WRITE,
+    WORKER_READ,
+    WORKER_COPY,
+    WORKER_COMPILE,
+    WORKER_FREE_PROGRAM,
+    WORKER_LOAD,
+    WORKER_UNLOAD,
+    WORKER_EXECUTE,
+};
+
+struct worker_answer {
+    uint64_t session;
+    uint64_t number;
+    bool started;              // it has begun; nothing else is set
+    const struct pod_err *err; // code POD_OK: it succeeded
+    uint64_t root;             // whose failure this is; 0: its own
+    bool compiled;             // the data is that of a compilation
+    struct pod_blob *data;     // of a read; of a compilation the bytes of an
+                               // xla.ProgramShapeProto; borrowed, or NULL
+};
+
+// Who gets answers. Referenced by every operation that was submitted with it.
+struct worker_sink {
+    // Exactly once for each operation, and before it once with `started` if
+    // that was asked for and the driver said so.
+    void (*answer)(struct worker_sink *sink,
+                   const struct worker_answer *answer);
+    void (*ref)(struct worker_sink *sink);
+    void (*unref)(struct worker_sink *sink);
+};
+
+// What to do. Everything is borrowed; blobs are referenced.
+struct worker_request {
+    enum worker_kind kind;
+    uint64_t number; // 1..2^44-1, not used before in the session
+    const uint64_t *waits;
+    size_t wait_count;
+    const uint64_t *orders;
+    size_t order_count;
+    int priority;
+    bool want_started;
+    uint32_t core;                 // allocate, tuple, load: the driver's number
+    const struct pod_shape *shape; // allocate: an array, or NULL for `bytes`
+    uint64_t bytes;
+    uint64_t target; // the handle of all but allocate, tuple, compile, execute
+    uint64_t second; // copy: to
+    const uint64_t *children; // tuple
+    size_t child_count;
+    bool whole;            // read, write: all of the buffer; a tuple has no
+                           // bytes; the data must fit exactly
+    uint64_t offset;       // read, write
+    uint64_t count;        // read
+    struct pod_blob *data; // write; compile: the program
+    size_t data_offset;
+    size_t data_count;
+    enum pod_program_format format; // compile
+    uint32_t replicas;
+    // Execute: the replicas that this worker runs.
+    const struct pod_driver_launch *launches; // handles of the session
+    size_t launch_count;
+    uint32_t replica_count; // of the whole gang; all are on this worker
+    // Execute with one launch of several: the others come as operations of
+    // their own, with equal programs and gang_key; they run together, the n-th
+    // of each replica with the n-th of the others.
+    bool gathered;
+    uint64_t gang_key;
+};
+
+struct worker_options {
+    struct pod_driver *driver; // not opened; freed with the worker
+    struct pod_clock clock;
+    int64_t gone_ns; // how long a session without streams is kept
+};
+
+// Makes it and opens the driver. The driver becomes the worker's in any case.
+enum pod_code worker_new(const struct worker_options *options,
+                         struct worker **out_worker, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Ends all sessions, and waits until their things are freed. No session may be
+// opened any more. NULL is allowed.
+void worker_stop(struct worker *worker);
+// Stops it, closes the driver, frees everything; blocks. Nothing may call it
+// any more. NULL is allowed.
+void worker_free(struct worker *worker);
+// About the cores; constant once the worker was made. `core_count` etc.
+const struct pod_driver_info *worker_info(const struct worker *worker);
+
+// Runs what time brings: forward references nobody resolved, sessions that are
+// idle. Called a few times a second.
+void worker_tick(struct worker *worker);
+
+// ------------------------------------------------------------------- sessions
+
+// `id` is not that of another session, else ALREADY_EXISTS. `idle_ns`: how long
+// it may be without a stream.
+enum pod_code worker_open(struct worker *worker, uint64_t id, int64_t idle_ns,
+                          struct pod_err *err)
+    __attribute__((warn_unused_result));
+// The session with a reference, or NULL.
+struct worker_session *worker_find(struct worker *worker, uint64_t id);
+void worker_session_unref(struct worker_session *session); // NULL is allowed
+uint64_t worker_session_id(const struct worker_session *session);
+// A stream of the session was opened, or ended. `gone`: the client did not end
+// it in order; without any other stream it is then given up soon.
+void worker_stream_begins(struct worker_session *session);
+void worker_stream_ends(struct worker_session *session, bool gone);
+
+// Ends it: open operations are answered CANCELLED with `why` at once, stopped
+// where that is possible, and its things are freed; then `closed` is called
+// (may be NULL), from any thread. A session that is ended already: the same.
+void worker_close(struct worker_session *session, const char *why,
+                  void (*closed)(void *arg), void *arg);
+// Ends every operation of the session and frees its things; it lives on, and
+// numbers used before stay used.
+void worker_reset(struct worker_session *session, void (*done)(void *arg),
+                  void *arg);
+// Calls with the id of each session, in no order, without the lock.
+enum pod_code worker_list(struct worker *worker, uint64_t **out_ids,
+                          size_t *out_count, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// ----------------------------------------------------------------- operations
+
+// Submits it. Whatever is wrong with it is its answer, which may come before
+// this returns.
+void worker_submit(struct worker_session *session,
+                   const struct worker_request *request,
+                   struct worker_sink *sink);
+// Answers a request that was refused before it could be one, and remembers its
+// number as failed.
+void worker_refuse(struct worker_session *session, uint64_t number,
+                   const struct pod_err *err, struct worker_sink *sink);
+// The core of a load that has come, whether it was made yet or not; false:
+// there is none.
+bool worker_loaded_core(struct worker_session *session, uint64_t number,
+                        uint32_t *out_core);
+// Asks for the end of an operation; unknown and ended ones are ignored.
+void worker_cancel(struct worker_session *session, uint64_t number);
+// The client has heard of everything below `number` and will not wait for it.
+void worker_forget(struct worker_session *session, uint64_t number);
+
+// ------------------------------------------------------------------ for others
+
+struct worker_load {
+    uint64_t open; // operations of all sessions
+    uint64_t sessions;
+};
+struct worker_core_load {
+    uint64_t memory_used; // by buffers
+    uint32_t queued;      // executions given to the device and not done
+};
+// `out_cores` may be NULL; else it has room for every core of worker_info.
+void worker_load_get(struct worker *worker, struct worker_load *out_load,
+                     struct worker_core_load *out_cores);
+
+#endif

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// For proto/worker*.c only.
+//
+// Everything is guarded by the worker's lock. What must happen without it
+// (calls of the driver, answers) is noted in an operation's `todo` and done by
+// worker_flush, one operation at a time, whichever thread comes; so driver
+// calls keep the order in which they were decided.
+//
+// The life of an operation: it is built and submitted to the scheduler; LAUNCH
+// gives it to the driver; it ends (its outcome is known and remembered, its
+// answer is due); it settles (nobody uses its buffers any more); the scheduler
+// releases it and it is freed.
+//
+// A number that is waited for before it came has a stand-in, an operation with
+// `forward` set and nothing to do; when the real one has settled, the stand-in
+// ends as it did.
+#ifndef POD_PROTO_WORKER_INTERNAL_H
+#define POD_PROTO_WORKER_INTERNAL_H
+
+#include "core/base/list.h"
+#include "core/base/lock.h"
+#include "core/base/map.h"
+#include "core/sched/sched.h"
+#include "proto/worker.h"
+#include "proto/worker_ids.h"
+
+// Bits of worker_op.todo.
+enum {
+    WORKER_TODO_LAUNCH = 1,
+    WORKER_TODO_STARTED = 2, // tell the client
+    WORKER_TODO_ANSWER = 4,
+    WORKER_TODO_CANCEL = 8,   // tell the driver
+    WORKER_TODO_RESOLVE = 16, // its stand-in ends
+    WORKER_TODO_ABORT = 32,   // its gang has failed
+    WORKER_TODO_FREE = 64,    // last
+};
+
+enum worker_object_kind {
+    WORKER_NO_OBJECT, // not known yet, or its maker makes nothing
+    WORKER_BUFFER,
+    WORKER_TUPLE_OBJECT,
+    WORKER_PROGRAM,
+    WORKER_LOADED,
+};
+
+struct worker_op;
+
+// What an operation makes, known as soon as its number is.
+struct worker_object {
+    uint64_t number;
+    enum worker_object_kind kind;
+    uint64_t driver_op;
+    uint32_t core;
+    uint64_t bytes;
+    struct pod_list member;  // in the session's object_list, or alone
+    int refs;                // one for the map, one for each that names it
+    bool made;               // it exists on the driver
+    struct worker_op *maker; // until it has settled
+    // The last operation that writes it, and those that read it since; not
+    // settled yet.
+    struct worker_op *writer;
+    struct pod_list readers;         // struct worker_use
+    uint64_t source;                 // a load: its program
+    struct worker_object **children; // of a tuple, with references
+    size_t child_count;
+    size_t depth; // of a tuple: tuples in it, and itself
+};
+
+// That an operation reads or writes a buffer.
+struct worker_use {
+    struct worker_op *op;
+    struct worker_object *object; // with a reference
+    bool write;
+    struct pod_list link; // in the object's readers
+};
+
+// Executions that run together, each an operation of its own.
+struct worker_gang {
+    struct worker *worker;
+    struct pod_list link; // in the session's, until all have come
+    uint64_t program;
+    uint64_t key;
+    int refs;
+    size_t count;
+    size_t joined;
+    size_t ready;
+    bool launched; // as one call of the driver
+    bool failed;
+    struct pod_err *err;
+    uint64_t root;
+    bool *came;                  // by replica, whether it has ended or not
+    struct worker_op **running;  // what the driver has, until it is done
+    struct worker_op *members[]; // that have not ended
+};
+
+struct worker_op {
+    struct worker_session *session; // with a reference
+    struct worker_request request;  // its arrays lie behind this struct
+    uint64_t driver_op;
+    struct pod_sched_node *node; // NULL before it is submitted and at the end
+    struct worker_op *stand_in;  // others wait for this one's number through it
+    bool forward;                // it is a stand-in itself
+    int64_t since_ns;            // of a stand-in
+    bool ended;
+    bool settled;
+    bool worked; // the driver said it succeeded
+    unsigned todo;
+    struct pod_list turn;    // in the worker's turns
+    struct pod_list member;  // in the session's op_list until it has ended
+    struct pod_list waiting; // of a stand-in: in the session's forwards
+    struct pod_err *err;     // NULL: none; owned unless it is shared
+    uint64_t root;
+    struct pod_blob *result;
+    struct worker_sink *sink;
+    struct worker_object *makes;  // with a reference
+    struct worker_object **named; // with references, in order of the request
+    size_t named_count;
+    struct worker_use *uses;
+    size_t use_count;
+    struct worker_gang *gang;
+    uint32_t gang_place;
+    struct pod_shape shape;
+};
+
+// The text of a failure that is remembered.
+struct worker_failure {
+    struct pod_list link; // oldest first
+    uint64_t number;
+    uint64_t root;
+    struct pod_err err;
+};
+
+enum worker_ending {
+    WORKER_LIVES,
+    WORKER_RESETS,
+    WORKER_CLOSES,
+    WORKER_GONE,
+};
+
+// Who waits for the end of a close or reset.
+struct worker_waiter {
+    struct pod_list link;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+struct worker_session {
+    struct worker *worker;
+    uint64_t id;
+    int refs; // the map's, streams', operations'
+    enum worker_ending ending;
+    struct pod_map ops; // open ones and stand-ins, by number
+    struct pod_list op_list;
+    struct pod_map objects; // by number
+    struct pod_list object_list;
+    struct worker_ids done;
+    struct worker_ids failed;
+    uint64_t floor; // numbers below count as done and are not remembered
+    struct pod_map failures;
+    struct pod_list failure_list;
+    size_t unsettled;
+    struct pod_list forwards; // stand-ins nobody resolved, oldest first
+    size_t forward_count;
+    struct pod_list gangs; // not complete
+    struct pod_list waiters;
+    struct pod_list sweep; // in the worker's sweeps
+    size_t sweeping;       // things being freed
+    size_t streams;
+    int64_t idle_ns;
+    int64_t expires_ns;
+};
+
+struct worker {
+    struct pod_mutex lock; // guards all that is not constant
+    struct pod_cond changed;
+    struct pod_sched *sched;
+    struct pod_map sessions;
+    struct pod_list turns;  // struct worker_op with something to do
+    struct pod_list sweeps; // sessions whose things are to be freed
+    bool flushing;
+    uint64_t next_driver_op;
+    uint64_t open_ops;
+    struct worker_core_load *loads; // by core
+    bool ready;                     // the driver is open
+    struct pod_sched_dep *deps;     // scratch
+    size_t dep_count;
+    size_t dep_capacity;
+    // Constant.
+    struct pod_driver *driver;
+    struct pod_clock clock;
+    int64_t gone_ns;
+    struct pod_driver_info info;
+};
+
+// ------------------------------------------------------------------- worker.c
+
+static inline int64_t worker_now(const struct worker *worker)
+{
+    return pod_clock_mono(&worker->clock);
+}
+
+// Something is to be done for the operation.
+void worker_todo_locked(struct worker_op *op, unsigned bits);
+// Does all that is to be done; drops and takes the lock.
+void worker_flush_locked(struct worker *worker);
+// A step of the scheduler, and what follows for the operations.
+enum pod_code
+worker_step_locked(struct worker *worker, const struct pod_sched_event *event,
+                   struct pod_sched_node **out_node, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// A step that cannot fail.
+void worker_move_locked(struct worker *worker, enum pod_sched_event_kind kind,
+                        struct worker_op *op, enum pod_sched_state state);
+
+// ----------------------------------------------------------- worker_session.c
+
+void worker_session_unref_locked(struct worker_session *session);
+// Begins to close or reset it, unless it closes already.
+void worker_session_end_locked(struct worker_session *session,
+                               enum worker_ending ending, const char *why);
+// An operation has settled: the last one lets a close or reset go on.
+void worker_session_settled_locked(struct worker_session *session);
+// Frees the things of a session that has ended; drops and takes the lock.
+void worker_session_sweep_locked(struct worker_session *session);
+
+// ---------------------------------------------------------------- worker_op.c
+
+// Copies an error, or a constant one when there is no memory.
+struct pod_err *worker_err_copy(const struct pod_err *err);
+void worker_err_free(struct pod_err *err);
+void worker_op_free_locked(struct worker_op *op);
+// The outcome is known.
+void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
+                          const struct worker_op *cause);
+void worker_op_settle_locked(struct worker_op *op);
+// Remembers how a number ended.
+void worker_remember_locked(struct worker_session *session, uint64_t number,
+                            const struct pod_err *err, uint64_t root);
+// Sets `err` of an operation that has none yet.
+void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
+                            uint64_t root);
+
+// ------------------------------------------------------------ worker_object.c
+
+void worker_object_unref_locked(struct worker_object *object);
+// The object of a number, with a reference; made if the number may still come.
+// UNKNOWN_HANDLE, OUT_OF_MEMORY, or the failure of its maker (in *out_root).
+enum pod_code worker_object_find_locked(struct worker_session *session,
+                                        uint64_t number,
+                                        struct worker_object **out_object,
+                                        uint64_t *out_root, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// The object that the operation makes; takes a stand-in's object over.
+enum pod_code worker_object_make_locked(struct worker_op *op,
+                                        struct pod_err *err)
+    __attribute__((warn_unused_result));
+// The object is on the driver, or is not any more.
+void worker_object_made_locked(struct worker *worker,
+                               struct worker_object *object, bool made);
+// Fills op->uses and notes the edges that follow.
+enum pod_code worker_uses_locked(struct worker_op *op, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Takes the operation out of the objects it uses.
+void worker_unuse_locked(struct worker_op *op);
+// After the operation has settled: what it made or dropped.
+void worker_objects_settle_locked(struct worker_op *op);
+// One edge more for the operation that is being submitted.
+enum pod_code worker_dep_locked(struct worker *worker, struct worker_op *on,
+                                bool carries, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// The open operation or the stand-in of a number that has not come, making it
+// if need be; NULL with POD_OK: it is done. A failure: as above.
+enum pod_code worker_await_locked(struct worker_session *session,
+                                  uint64_t number, struct worker_op **out_op,
+                                  uint64_t *out_root, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// --------------------------------------------------------------- worker_run.c
+
+// Gives it to the driver; drops and takes the lock.
+void worker_launch_locked(struct worker_op *op);
+
+// -------------------------------------------------------------- worker_gang.c
+
+// Finds or makes the gang of a gathered execution of the load `number`.
+enum pod_code worker_gang_join_locked(struct worker_op *op, uint64_t number,
+                                      uint64_t *out_root, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// One more member may begin: whether all may.
+bool worker_gang_ready_locked(struct worker_op *op);
+// The operation has ended: if badly, so do the others.
+void worker_gang_ended_locked(struct worker_op *op);
+void worker_gang_unref_locked(struct worker_gang *gang);
+// All members are given to the driver as one call with this number.
+void worker_gang_begin_locked(struct worker_gang *gang, uint64_t driver_op);
+// No other member will come.
+void worker_gang_leave_list_locked(struct worker_gang *gang);
+
+#endif

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations: submitted, ended, settled, forgotten.
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "proto/worker_internal.h"
+
+// ---------------------------------------------------------------------- errors
+
+// For when there is no memory for another one.
+static struct pod_err op_no_memory = {.code = POD_RESOURCE_EXHAUSTED,
+                                      .reason = POD_REASON_OUT_OF_MEMORY,
+                                      .text = "no memory for the error"};
+
+struct pod_err *worker_err_copy(const struct pod_err *err)
+{
+    struct pod_err *copy = pod_malloc(sizeof(*copy));
+    if (copy == NULL)
+        return &op_no_memory;
+    *copy = *err;
+    return copy;
+}
+
+void worker_err_free(struct pod_err *err)
+{
+    if (err != &op_no_memory)
+        pod_free(err);
+}
+
+void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
+                            uint64_t root)
+{
+    if (op->err != NULL)
+        return;
+    op->err = worker_err_copy(err);
+    op->root = root;
+}
+
+// ------------------------------------------------------------------
+// remembering
+
+static void op_forget_one_locked(struct worker_session *session,
+                                 struct worker_failure *failure)
+{
+    (void)pod_map_remove(&session->failures, failure->number);
+    pod_list_remove(&failure->link);
+    pod_free(failure);
+}
+
+static void op_remember_text_locked(struct worker_session *session,
+                                    uint64_t number, const struct pod_err *err,
+                                    uint64_t root)
+{
+    if (session->failures.count >= WORKER_MAX_FAILURES)
+        op_forget_one_locked(session,
+                             POD_CONTAINER(session->failure_list.next,
+                                           struct worker_failure, link));
+    struct worker_failure *failure = pod_malloc(sizeof(*failure));
+    if (failure == NULL)
+        return;
+    *failure =
+        (struct worker_failure){.number = number, .root = root, .err = *err};
+    if (!pod_map_put(&session->failures, number, failure)) {
+        pod_free(failure);
+        return;
+    }
+    pod_list_push_back(&session->failure_list, &failure->link);
+}
+
+void worker_remember_locked(struct worker_session *session, uint64_t number,
+                            const struct pod_err *err, uint64_t root)
+{
+    if (err == NULL) {
+        worker_ids_add(&session->done, number);
+        return;
+    }
+    worker_ids_add(&session->failed, number);
+    op_remember_text_locked(session, number, err, root);
+}
+
+void worker_forget(struct worker_session *session, uint64_t number)
+{
+    struct worker *worker = session->worker;
+    pod_mutex_lock(&worker->lock);
+    if (number > session->floor) {
+        session->floor = number;
+        worker_ids_drop_below(&session->done, number);
+        worker_ids_drop_below(&session->failed, number);
+        struct pod_list *item = session->failure_list.next;
+        while (item != &session->failure_list) {
+            struct worker_failure *failure =
+                POD_CONTAINER(item, struct worker_failure, link);
+            item = item->next;
+            if (failure->number < number)
+                op_forget_one_locked(session, failure);
+        }
+    }
+    pod_mutex_unlock(&worker->lock);
+}
+
+// ------------------------------------------------------------------- the
+// ending
+
+void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
+                          const struct worker_op *cause)
+{
+    struct worker_session *session = op->session;
+    struct pod_err err = POD_ERR_NONE;
+    if (op->ended)
+        return;
+    op->ended = true;
+    if (state != POD_SCHED_SUCCEEDED && cause != NULL && cause->err != NULL)
+        worker_op_blame_locked(op, cause->err,
+                               cause->root != 0 ? cause->root
+                                                : cause->request.number);
+    if (state != POD_SCHED_SUCCEEDED) {
+        (void)pod_err_set(&err, POD_REASON_CANCEL_REQUESTED,
+                          "the operation was cancelled");
+        worker_op_blame_locked(op, &err, 0);
+    }
+    pod_list_remove(&op->member);
+    if (op->forward)
+        return;
+    (void)pod_map_remove(&session->ops, op->request.number);
+    worker_remember_locked(session, op->request.number, op->err, op->root);
+    worker_todo_locked(op, WORKER_TODO_ANSWER);
+    if (op->gang != NULL)
+        worker_gang_ended_locked(op);
+}
+
+// A stand-in that ended by itself, for nothing came, is no more waited for.
+static void op_forward_gone_locked(struct worker_op *op)
+{
+    struct worker_session *session = op->session;
+    if (pod_list_empty(&op->waiting))
+        return;
+    pod_list_remove(&op->waiting);
+    session->forward_count--;
+    if (pod_map_get(&session->ops, op->request.number) == op)
+        (void)pod_map_remove(&session->ops, op->request.number);
+}
+
+void worker_op_settle_locked(struct worker_op *op)
+{
+    if (op->settled)
+        return;
+    op->settled = true;
+    worker_unuse_locked(op);
+    worker_objects_settle_locked(op);
+    if (op->forward)
+        op_forward_gone_locked(op);
+    else
+        op->session->worker->open_ops--;
+    if (op->stand_in != NULL)
+        worker_todo_locked(op, WORKER_TODO_RESOLVE);
+    worker_session_settled_locked(op->session);
+}
+
+void worker_op_free_locked(struct worker_op *op)
+{
+    if (op == NULL)
+        return;
+    worker_unuse_locked(op);
+    for (size_t i = 0; i < op->named_count; i++)
+        worker_object_unref_locked(op->named[i]);
+    pod_free(op->named);
+    worker_object_unref_locked(op->makes);
+    worker_gang_unref_locked(op->gang);
+    worker_err_free(op->err);
+    pod_blob_unref(op->result);
+    pod_blob_unref(op->request.data);
+    if (op->sink != NULL)
+        op->sink->unref(op->sink);
+    worker_session_unref_locked(op->session);
+    pod_free(op);
+}
+
+// ---------------------------------------------------------------------
+// building
+
+static struct worker_op *op_new(struct worker_session *session,
+                                const struct worker_request *request,
+                                struct worker_sink *sink)
+{
+    size_t bytes = request->launch_count * sizeof(request->launches[0]);
+    struct worker_op *op = pod_calloc(1, sizeof(*op) + bytes);
+    if (op == NULL)
+        return NULL;
+    struct pod_driver_launch *launches = (struct pod_driver_launch *)(op + 1);
+    op->session = session;
+    op->request = *request;
+    op->request.launches = launches;
+    if (bytes > 0)
+        memcpy(launches, request->launches, bytes);
+    if (request->data != NULL)
+        (void)pod_blob_ref(request->data);
+    if (request->shape != NULL)
+        op->shape = *request->shape; // an array's shape owns nothing
+    op->sink = sink;
+    sink->ref(sink);
+    session->refs++;
+    op->driver_op = session->worker->next_driver_op++;
+    pod_list_init(&op->turn);
+    pod_list_init(&op->member);
+    pod_list_init(&op->waiting);
+    return op;
+}
+
+static size_t op_named_count(const struct worker_request *request)
+{
+    size_t count = 0;
+    switch (request->kind) {
+    case WORKER_ALLOCATE:
+    case WORKER_COMPILE:
+        return 0;
+    case WORKER_TUPLE:
+        return request->child_count;
+    case WORKER_COPY:
+        return 2;
+    case WORKER_EXECUTE:
+        for (size_t i = 0; i < request->launch_count; i++)
+            count += 1 + request->launches[i].input_count +
+                     request->launches[i].output_count;
+        return count;
+    case WORKER_DEALLOCATE:
+    case WORKER_WRITE:
+    case WORKER_READ:
+    case WORKER_FREE_PROGRAM:
+    case WORKER_LOAD:
+    case WORKER_UNLOAD:
+        break;
+    }
+    return 1;
+}
+
+// Where a walk over the numbers a request names goes.
+struct op_naming {
+    struct worker_op *op;
+    enum pod_code code;
+    uint64_t root;
+    struct pod_err *err;
+};
+
+static void op_name(struct op_naming *naming, uint64_t number)
+{
+    struct worker_op *op = naming->op;
+    struct worker_object *object = NULL;
+    if (naming->code != POD_OK)
+        return;
+    naming->code = worker_object_find_locked(op->session, number, &object,
+                                             &naming->root, naming->err);
+    if (naming->code != POD_OK)
+        return;
+    op->named[op->named_count++] = object;
+    naming->code = worker_dep_locked(op->session->worker, object->maker, true,
+                                     naming->err);
+}
+
+static void op_name_all(struct op_naming *naming,
+                        const struct worker_request *request)
+{
+    if (request->kind == WORKER_TUPLE) {
+        for (size_t i = 0; i < request->child_count; i++)
+            op_name(naming, request->children[i]);
+        return;
+    }
+    if (request->kind != WORKER_EXECUTE) {
+        op_name(naming, request->target);
+        if (request->kind == WORKER_COPY)
+            op_name(naming, request->second);
+        return;
+    }
+    for (size_t i = 0; i < request->launch_count; i++) {
+        const struct pod_driver_launch *launch = &request->launches[i];
+        op_name(naming, launch->load);
+        for (size_t k = 0; k < launch->input_count; k++)
+            op_name(naming, launch->inputs[k]);
+        for (size_t k = 0; k < launch->output_count; k++)
+            op_name(naming, launch->outputs[k]);
+    }
+}
+
+static enum pod_code op_find_named(struct worker_op *op,
+                                   const struct worker_request *request,
+                                   uint64_t *out_root, struct pod_err *err)
+{
+    size_t count = op_named_count(request);
+    struct op_naming naming = {.op = op, .err = err};
+    if (count == 0)
+        return POD_OK;
+    op->named = pod_calloc(count, sizeof(op->named[0]));
+    if (op->named == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    op_name_all(&naming, request);
+    *out_root = naming.root;
+    return naming.code;
+}
+
+static enum pod_code op_find_waits(struct worker_op *op,
+                                   const struct worker_request *request,
+                                   uint64_t *out_root, struct pod_err *err)
+{
+    struct worker_session *session = op->session;
+    struct worker_op *on = NULL;
+    enum pod_code code = POD_OK;
+    for (size_t i = 0; i < request->wait_count && code == POD_OK; i++) {
+        if (request->waits[i] == request->number)
+            return pod_err_set(err, POD_REASON_BAD_VALUE,
+                               "operation %" PRIu64 " waits for itself",
+                               request->number);
+        code =
+            worker_await_locked(session, request->waits[i], &on, out_root, err);
+        if (code == POD_OK)
+            code = worker_dep_locked(session->worker, on, true, err);
+    }
+    for (size_t i = 0; i < request->order_count && code == POD_OK; i++) {
+        on = pod_map_get(&session->ops, request->orders[i]);
+        code = worker_dep_locked(session->worker, on, false, err);
+    }
+    return code;
+}
+
+// --------------------------------------------------------- what an object will
+// be
+
+// A tuple knows those of its children that have come before it, so tuples make
+// no circles, and their depth is known.
+static enum pod_code op_describe_tuple(struct worker_op *op,
+                                       struct worker_object *object,
+                                       struct pod_err *err)
+{
+    object->kind = WORKER_TUPLE_OBJECT;
+    object->depth = 1;
+    object->children = pod_calloc(op->named_count, sizeof(op->named[0]));
+    if (object->children == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    for (size_t i = 0; i < op->named_count; i++) {
+        struct worker_object *child = op->named[i];
+        if (child->kind == WORKER_NO_OBJECT || child == object)
+            continue;
+        object->children[object->child_count++] = child;
+        child->refs++;
+        if (child->depth >= object->depth)
+            object->depth = child->depth + 1;
+    }
+    if (object->depth > POD_SHAPE_MAX_DEPTH)
+        return pod_err_set(err, POD_REASON_BAD_SHAPE,
+                           "tuples nest at most %d deep", POD_SHAPE_MAX_DEPTH);
+    return POD_OK;
+}
+
+static enum pod_code op_describe(struct worker_op *op, struct pod_err *err)
+{
+    const struct worker_request *request = &op->request;
+    enum worker_kind kind = request->kind;
+    if (kind != WORKER_ALLOCATE && kind != WORKER_TUPLE &&
+        kind != WORKER_COMPILE && kind != WORKER_LOAD)
+        return POD_OK;
+    enum pod_code code = worker_object_make_locked(op, err);
+    if (code != POD_OK)
+        return code;
+    struct worker_object *object = op->makes;
+    object->core = request->core;
+    if (kind == WORKER_TUPLE)
+        return op_describe_tuple(op, object, err);
+    if (kind == WORKER_COMPILE) {
+        object->kind = WORKER_PROGRAM;
+    } else if (kind == WORKER_LOAD) {
+        object->kind = WORKER_LOADED;
+        object->source = request->target;
+    } else {
+        object->kind = WORKER_BUFFER;
+        object->bytes = request->shape != NULL
+                            ? (uint64_t)pod_shape_bytes(request->shape)
+                            : request->bytes;
+    }
+    return POD_OK;
+}
+
+// -------------------------------------------------------------------
+// submitting
+
+static enum pod_code op_admit(struct worker_session *session,
+                              const struct worker_request *request,
+                              struct pod_err *err)
+{
+    uint64_t number = request->number;
+    struct worker_op *known = pod_map_get(&session->ops, number);
+    size_t room = session->unsettled + 1;
+    if (session->ending != WORKER_LIVES)
+        return pod_err_set(err, POD_REASON_POD_RESET,
+                           session->ending == WORKER_RESETS
+                               ? "the client is being reset"
+                               : "the client is closed");
+    if (number == 0 || number < session->floor ||
+        (known != NULL && !known->forward) ||
+        worker_ids_has(&session->done, number) ||
+        worker_ids_has(&session->failed, number))
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "operation %" PRIu64 " came before", number);
+    if (session->unsettled >= WORKER_MAX_OPEN)
+        return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
+                           "%d operations are open", WORKER_MAX_OPEN);
+    if (!worker_ids_reserve(&session->done, room, WORKER_MAX_INTERVALS) ||
+        !worker_ids_reserve(&session->failed, room, WORKER_MAX_INTERVALS))
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                           "no memory for the numbers of operations");
+    return POD_OK;
+}
+
+// From here on the number is that of the operation.
+static void op_adopt_locked(struct worker_op *op)
+{
+    struct worker_session *session = op->session;
+    struct worker_op *known = pod_map_get(&session->ops, op->request.number);
+    if (known != NULL) {
+        op->stand_in = known;
+        pod_list_remove(&known->member);
+        pod_list_remove(&known->waiting);
+        session->forward_count--;
+    }
+    session->unsettled++;
+    session->worker->open_ops++;
+    pod_list_push_back(&session->op_list, &op->member);
+}
+
+static enum pod_code op_link_locked(struct worker_op *op,
+                                    const struct worker_request *request,
+                                    uint64_t *out_root, struct pod_err *err)
+{
+    enum pod_code code = POD_OK;
+    op->session->worker->dep_count = 0;
+    // Before all that may fail, so that the others of the gang hear of it.
+    if (request->gathered)
+        code = worker_gang_join_locked(op, request->launches[0].load, out_root,
+                                       err);
+    if (code == POD_OK)
+        code = op_find_waits(op, request, out_root, err);
+    if (code == POD_OK)
+        code = op_find_named(op, request, out_root, err);
+    if (code == POD_OK)
+        code = op_describe(op, err);
+    if (code == POD_OK)
+        code = worker_uses_locked(op, err);
+    return code;
+}
+
+// What was refused, or could not be submitted, ends without the scheduler.
+static void op_end_alone_locked(struct worker_op *op, const struct pod_err *err,
+                                uint64_t root)
+{
+    worker_op_blame_locked(op, err, root);
+    worker_op_end_locked(op, POD_SCHED_FAILED, NULL);
+    worker_op_settle_locked(op);
+    worker_todo_locked(op, WORKER_TODO_FREE);
+}
+
+static void op_submit_locked(struct worker_op *op,
+                             const struct worker_request *request)
+{
+    struct worker *worker = op->session->worker;
+    struct pod_err err = POD_ERR_NONE;
+    uint64_t root = 0;
+    op_adopt_locked(op);
+    enum pod_code code = op_link_locked(op, request, &root, &err);
+    struct pod_sched_event event = {
+        .kind = POD_SCHED_SUBMIT,
+        .now_ns = worker_now(worker),
+        .user = op,
+        .deps = worker->deps,
+        .dep_count = worker->dep_count,
+        .priority = (int8_t)request->priority,
+        .deadline_ns = POD_NEVER,
+    };
+    if (code == POD_OK && !pod_map_put(&op->session->ops, request->number, op))
+        code = pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    if (code == POD_OK)
+        code = worker_step_locked(worker, &event, &op->node, &err);
+    if (code != POD_OK)
+        op_end_alone_locked(op, &err, root);
+}
+
+static void op_answer_refusal(const struct worker_session *session,
+                              struct worker_sink *sink, uint64_t number,
+                              const struct pod_err *err)
+{
+    struct worker_answer answer = {
+        .session = session->id, .number = number, .err = err};
+    sink->answer(sink, &answer);
+}
+
+void worker_submit(struct worker_session *session,
+                   const struct worker_request *request,
+                   struct worker_sink *sink)
+{
+    struct worker *worker = session->worker;
+    struct pod_err err = POD_ERR_NONE;
+    struct worker_op *op = NULL;
+    pod_mutex_lock(&worker->lock);
+    enum pod_code code = op_admit(session, request, &err);
+    if (code == POD_OK)
+        op = op_new(session, request, sink);
+    if (code == POD_OK && op == NULL)
+        (void)pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    if (op != NULL)
+        op_submit_locked(op, request);
+    worker_flush_locked(worker);
+    pod_mutex_unlock(&worker->lock);
+    if (op == NULL)
+        op_answer_refusal(session, sink, request->number, &err);
+}
+
+void worker_refuse(struct worker_session *session, uint64_t number,
+                   const struct pod_err *err, struct worker_sink *sink)
+{
+    struct worker *worker = session->worker;
+    struct worker_request request = {.kind = WORKER_COMPILE, .number = number};
+    struct pod_err other = *err;
+    struct worker_op *op = NULL;
+    pod_mutex_lock(&worker->lock);
+    if (op_admit(session, &request, &other) == POD_OK)
+        op = op_new(session, &request, sink);
+    if (op != NULL) {
+        op_adopt_locked(op);
+        op_end_alone_locked(op, err, 0);
+    }
+    worker_flush_locked(worker);
+    pod_mutex_unlock(&worker->lock);
+    if (op == NULL)
+        op_answer_refusal(session, sink, number, &other);
+}
+
+void worker_cancel(struct worker_session *session, uint64_t number)
+{
+    struct worker *worker = session->worker;
+    pod_mutex_lock(&worker->lock);
+    struct worker_op *op = pod_map_get(&session->ops, number);
+    if (op != NULL && !op->forward)
+        worker_move_locked(worker, POD_SCHED_CANCEL, op, POD_SCHED_CANCELLED);
+    worker_flush_locked(worker);
+    pod_mutex_unlock(&worker->lock);
+}
+
+bool worker_loaded_core(struct worker_session *session, uint64_t number,
+                        uint32_t *out_core)
+{
+    struct worker *worker = session->worker;
+    pod_mutex_lock(&worker->lock);
+    const struct worker_object *object = pod_map_get(&session->objects, number);
+    bool found = object != NULL && object->kind == WORKER_LOADED;
+    if (found)
+        *out_core = object->core;
+    pod_mutex_unlock(&worker->lock);
+    return found;
+}

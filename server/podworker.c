@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+// podworker: the devices of one host behind gRPC. Reads the settings, wires
+// the parts, waits for a signal, and takes it all down again in order.
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/base/mem.h"
+#include "core/base/str.h"
+#include "core/device/reference/reference.h"
+#include "core/driver/inproc.h"
+#include "proto/cloud_service.h"
+#include "proto/pod_service.h"
+#include "server/config.h"
+
+enum {
+    PODWORKER_EXIT_FAILURE = 1,
+    PODWORKER_EXIT_USAGE = 2,
+    // First touch of fresh pages costs more than the copy: keep big blocks.
+    PODWORKER_MMAP_THRESHOLD = 1 << 30,
+    PODWORKER_TRIM_THRESHOLD = 1 << 30,
+    PODWORKER_MAX_PEM = 1 << 20,
+};
+
+struct podworker_settings {
+    bool help;
+    bool version;
+    bool check_config;
+    bool insecure;
+    char *config;
+    char *listen;
+    char *device;
+    char *chips;
+    char *block;
+    uint64_t cores_per_chip;
+    char *host_id;
+    uint64_t hosts;
+    uint64_t hbm_bytes;
+    char *tls_cert;
+    char *tls_key;
+    char *tls_client_ca;
+    int64_t max_idle_ns;
+    int64_t latency_ns;
+    char *log_format;
+    char *log_level;
+};
+
+static const char default_listen[] = "127.0.0.1:8470";
+
+// ------------------------------------------------------------------ settings
+
+// "X", "XxY" or "XxYxZ"; false: something else.
+static bool podworker_parse_mesh(const char *text, uint32_t out_mesh[3])
+{
+    for (int i = 0; i < 3; i++)
+        out_mesh[i] = 1;
+    for (int i = 0; i < 3; i++) {
+        size_t length = strcspn(text, "x");
+        uint64_t side = 0;
+        if (!pod_parse_number(text, length, &side) ||
+            side > WORKER_SLICE_MAX_CHIPS)
+            return false;
+        out_mesh[i] = (uint32_t)side;
+        if (text[length] == '\0')
+            return true;
+        text += length + 1;
+    }
+    return false;
+}
+
+static enum pod_code podworker_slice(const struct podworker_settings *settings,
+                                     struct worker_slice *out_slice,
+                                     struct pod_err *err)
+{
+    uint32_t mesh[3] = {1, 1, 1};
+    uint32_t block[3] = {0, 0, 0};
+    uint64_t host_id = 0;
+    const char *host = settings->host_id;
+    if (settings->chips != NULL && !podworker_parse_mesh(settings->chips, mesh))
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "--chips '%s': expected X, XxY or XxYxZ",
+                           settings->chips);
+    if (settings->block != NULL &&
+        !podworker_parse_mesh(settings->block, block))
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "--host-block '%s': expected X, XxY or XxYxZ",
+                           settings->block);
+    if (host != NULL && strcmp(host, "0") != 0 &&
+        (!pod_parse_number(host, strlen(host), &host_id) ||
+         host_id > WORKER_SLICE_MAX_CHIPS))
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "--host-id '%s': expected a number", host);
+    if (settings->hosts > WORKER_SLICE_MAX_CHIPS ||
+        settings->cores_per_chip > WORKER_SLICE_MAX_CORES_PER_CHIP)
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "--hosts or --cores-per-chip is too large");
+    *out_slice = (struct worker_slice){
+        .x = mesh[0],
+        .y = mesh[1],
+        .z = mesh[2],
+        .block_x = block[0],
+        .block_y = block[1],
+        .block_z = block[2],
+        .cores_per_chip = (uint32_t)settings->cores_per_chip,
+        .host_id = (uint32_t)host_id,
+        .hosts = (uint32_t)settings->hosts,
+        .hbm_bytes = settings->hbm_bytes,
+    };
+    enum pod_code code = worker_slice_check(out_slice, err);
+    if (code != POD_OK)
+        pod_err_wrap(err, "--chips '%s', --hosts %u, --host-id %u",
+                     settings->chips != NULL ? settings->chips : "1x1x1",
+                     out_slice->hosts, out_slice->host_id);
+    return code;
+}
+
+// "host:port" with a port of 0..65535, or "unix:PATH".
+static enum pod_code podworker_check_listen(const void *settings,
+                                            struct pod_err *err)
+{
+    const char *listen = ((const struct podworker_settings *)settings)->listen;
+    const char *colon = strrchr(listen, ':');
+    uint64_t port = 0;
+    if (strncmp(listen, "unix:", 5) == 0 && listen[5] != '\0')
+        return POD_OK;
+    if (colon != NULL && colon != listen &&
+        (strcmp(colon, ":0") == 0 ||
+         (pod_parse_number(colon + 1, strlen(colon + 1), &port) &&
+          port <= 65535)))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected ADDRESS:PORT or unix:PATH");
+}
+
+static enum pod_code podworker_check_device(const void *settings,
+                                            struct pod_err *err)
+{
+    const char *device = ((const struct podworker_settings *)settings)->device;
+    if (strcmp(device, "auto") == 0 || strcmp(device, "reference") == 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected auto or reference");
+}
+
+static enum pod_code podworker_check_log_format(const void *settings,
+                                                struct pod_err *err)
+{
+    const char *format =
+        ((const struct podworker_settings *)settings)->log_format;
+    if (strcmp(format, "text") == 0 || strcmp(format, "json") == 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "expected text or json");
+}
+
+static int podworker_log_level(const char *name)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    for (int i = POD_LOG_ERROR; i <= POD_LOG_DEBUG; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static enum pod_code podworker_check_log_level(const void *settings,
+                                               struct pod_err *err)
+{
+    const char *level =
+        ((const struct podworker_settings *)settings)->log_level;
+    if (podworker_log_level(level) >= 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected error, warn, info or debug");
+}
+
+#define AT(member) offsetof(struct podworker_settings, member)
+static const struct pod_setting podworker_table[] = {
+    {"help", POD_SETTING_FLAG, AT(help), "print this and exit", NULL},
+    {"version", POD_SETTING_FLAG, AT(version), "print the version and exit",
+     NULL},
+    {"check-config", POD_SETTING_FLAG, AT(check_config),
+     "validate the settings and exit", NULL},
+    {"config", POD_SETTING_TEXT, AT(config),
+     "file with lines `name = value` of these settings", NULL},
+    {"listen", POD_SETTING_TEXT, AT(listen),
+     "ADDRESS:PORT or unix:PATH; port 0 picks one [127.0.0.1:8470]",
+     podworker_check_listen},
+    {"device", POD_SETTING_TEXT, AT(device), "auto or reference [auto]",
+     podworker_check_device},
+    {"chips", POD_SETTING_TEXT, AT(chips), "chips of the whole slice [1x1x1]",
+     NULL},
+    {"cores-per-chip", POD_SETTING_COUNT, AT(cores_per_chip),
+     "cores of each chip [1]", NULL},
+    {"host-id", POD_SETTING_TEXT, AT(host_id),
+     "which host of the slice this is [0]", NULL},
+    {"hosts", POD_SETTING_COUNT, AT(hosts), "hosts of the slice [1]", NULL},
+    {"host-block", POD_SETTING_TEXT, AT(block),
+     "chips of a host as a block of the mesh [dealt in id order]", NULL},
+    {"hbm", POD_SETTING_BYTES, AT(hbm_bytes), "memory of each core [1GiB]",
+     NULL},
+    {"latency", POD_SETTING_DURATION, AT(latency_ns),
+     "simulated: each device call takes this long", NULL},
+    {"tls-cert", POD_SETTING_TEXT, AT(tls_cert),
+     "PEM file with the certificate to show", NULL},
+    {"tls-key", POD_SETTING_TEXT, AT(tls_key), "PEM file with its key", NULL},
+    {"tls-client-ca", POD_SETTING_TEXT, AT(tls_client_ca),
+     "serve only clients with a certificate it signed", NULL},
+    {"insecure", POD_SETTING_FLAG, AT(insecure),
+     "allow plain text beyond loopback", NULL},
+    {"max-idle", POD_SETTING_DURATION, AT(max_idle_ns),
+     "a client without a stream is given up after this time [1h]", NULL},
+    {"log-format", POD_SETTING_TEXT, AT(log_format), "text or json [text]",
+     podworker_check_log_format},
+    {"log-level", POD_SETTING_TEXT, AT(log_level),
+     "error, warn, info or debug [info]", podworker_check_log_level},
+};
+enum {
+    PODWORKER_TABLE_COUNT = sizeof(podworker_table) / sizeof(podworker_table[0])
+};
+
+static bool podworker_is_local(const char *listen)
+{
+    return strncmp(listen, "127.", 4) == 0 ||
+           strncmp(listen, "localhost:", 10) == 0 ||
+           strncmp(listen, "[::1]:", 6) == 0 ||
+           strncmp(listen, "unix:", 5) == 0;
+}
+
+static int podworker_usage(const char *text)
+{
+    fprintf(stderr, "podworker: %s\n", text);
+    return PODWORKER_EXIT_USAGE;
+}
+
+// What the settings mean together. -1: go on, else the exit code.
+static int podworker_check(const struct podworker_settings *settings)
+{
+    struct worker_slice slice;
+    struct pod_err err = POD_ERR_NONE;
+    const char *listen =
+        settings->listen != NULL ? settings->listen : default_listen;
+    if (podworker_slice(settings, &slice, &err) != POD_OK)
+        return podworker_usage(err.text);
+    if ((settings->tls_cert == NULL) != (settings->tls_key == NULL))
+        return podworker_usage("--tls-cert and --tls-key go together");
+    if (settings->tls_client_ca != NULL && settings->tls_cert == NULL)
+        return podworker_usage("--tls-client-ca needs --tls-cert");
+    if (settings->tls_cert == NULL && !settings->insecure &&
+        !podworker_is_local(listen)) {
+        fprintf(stderr,
+                "podworker: --listen '%s': plain text beyond loopback needs "
+                "--tls-cert and --tls-key, or --insecure\n",
+                listen);
+        return PODWORKER_EXIT_USAGE;
+    }
+    return settings->check_config ? 0 : -1;
+}
+
+// ------------------------------------------------------------------- wiring
+
+struct podworker {
+    struct podworker_settings settings;
+    struct worker_slice slice;
+    struct worker *worker;
+    struct rpc_loop *loop;
+    struct rpc_server *server;
+    struct cloud_service *cloud;
+    struct pod_service *pods;
+    char *pem[3]; // certificate, key, client CA
+};
+
+static enum pod_code podworker_read_pem(const char *path, char **out_text,
+                                        struct pod_err *err)
+{
+    if (path == NULL)
+        return POD_OK;
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER, "'%s': %s", path,
+                           strerror(errno));
+    char *text = pod_calloc(1, PODWORKER_MAX_PEM + 1);
+    size_t length = text != NULL ? fread(text, 1, PODWORKER_MAX_PEM, file) : 0;
+    bool whole = text != NULL && feof(file);
+    (void)fclose(file);
+    *out_text = text;
+    if (whole && length > 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "'%s' is empty, unreadable or longer than %d bytes",
+                       path, PODWORKER_MAX_PEM);
+}
+
+static enum pod_code podworker_read_pems(struct podworker *program,
+                                         struct pod_err *err)
+{
+    const char *const paths[] = {program->settings.tls_cert,
+                                 program->settings.tls_key,
+                                 program->settings.tls_client_ca};
+    enum pod_code code = POD_OK;
+    for (size_t i = 0; i < 3 && code == POD_OK; i++)
+        code = podworker_read_pem(paths[i], &program->pem[i], err);
+    return code;
+}
+
+static enum pod_code podworker_make_driver(struct podworker *program,
+                                           struct pod_driver_chip *chips,
+                                           uint32_t *core_chips,
+                                           struct pod_driver **out_driver,
+                                           struct pod_err *err)
+{
+    const struct worker_slice *slice = &program->slice;
+    uint32_t count = worker_slice_share(slice);
+    struct pod_reference_options device = {
+        .core_count = count * slice->cores_per_chip,
+        .memory_bytes = slice->hbm_bytes,
+        .latency_ns = program->settings.latency_ns,
+    };
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t id = worker_slice_own_chip(slice, i);
+        chips[i] = (struct pod_driver_chip){
+            .x = (int32_t)(id % slice->x),
+            .y = (int32_t)(id / slice->x % slice->y),
+            .z = (int32_t)(id / slice->x / slice->y),
+            .host_id = (int32_t)slice->host_id,
+        };
+    }
+    for (uint32_t i = 0; i < device.core_count; i++)
+        core_chips[i] = i / slice->cores_per_chip;
+    struct pod_inproc_options options = {.host_count = slice->hosts,
+                                         .chips = chips,
+                                         .chip_count = count,
+                                         .core_chips = core_chips};
+    enum pod_code code =
+        pod_reference_device_new(&device, &options.device, err);
+    if (code != POD_OK)
+        return code;
+    code = pod_inproc_new(&options, out_driver, err);
+    if (code != POD_OK)
+        options.device->ops->free(options.device);
+    return code;
+}
+
+static enum pod_code podworker_make_worker(struct podworker *program,
+                                           struct pod_err *err)
+{
+    uint32_t chip_count = worker_slice_share(&program->slice);
+    uint32_t core_count = chip_count * program->slice.cores_per_chip;
+    struct pod_driver_chip *chips = pod_calloc(chip_count, sizeof(chips[0]));
+    uint32_t *core_chips = pod_calloc(core_count, sizeof(core_chips[0]));
+    struct worker_options options = {.clock = pod_clock_system,
+                                     .gone_ns = 30 * POD_NS_PER_S};
+    enum pod_code code =
+        chips != NULL && core_chips != NULL
+            ? podworker_make_driver(program, chips, core_chips, &options.driver,
+                                    err)
+            : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    pod_free(chips);
+    pod_free(core_chips);
+    return code == POD_OK ? worker_new(&options, &program->worker, err) : code;
+}
+
+static enum pod_code podworker_make_services(struct podworker *program,
+                                             struct pod_err *err)
+{
+    struct {
+        uint64_t incarnation;
+        uint32_t client;
+    } seed;
+    if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+        return pod_err_set(err, POD_REASON_INTERNAL, "no random bytes: %s",
+                           strerror(errno));
+    struct cloud_options cloud = {
+        .worker = program->worker,
+        .slice = program->slice,
+        .first_client = 1 + seed.client % CLOUD_MAX_CLIENT,
+        .idle_seconds =
+            (uint32_t)(program->settings.max_idle_ns / POD_NS_PER_S),
+    };
+    struct pod_service_options pods = {.worker = program->worker,
+                                       .slice = program->slice,
+                                       .incarnation = seed.incarnation};
+    program->cloud = cloud_service_new(&cloud);
+    program->pods = pod_service_new(&pods);
+    if (program->cloud == NULL || program->pods == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    return POD_OK;
+}
+
+static void podworker_tick(void *arg)
+{
+    worker_tick(arg);
+}
+
+static enum pod_code podworker_make_server(struct podworker *program,
+                                           struct pod_err *err)
+{
+    const struct podworker_settings *settings = &program->settings;
+    struct rpc_method methods[CLOUD_METHODS + POD_SERVICE_METHODS];
+    struct rpc_tls tls = {
+        .cert = program->pem[0], .key = program->pem[1], .ca = program->pem[2]};
+    cloud_service_methods(program->cloud, methods);
+    pod_service_methods(program->pods, methods + CLOUD_METHODS);
+    struct rpc_server_options options = {
+        .listen = settings->listen != NULL ? settings->listen : default_listen,
+        .tls = settings->tls_cert != NULL ? &tls : NULL,
+        .methods = methods,
+        .method_count = CLOUD_METHODS + POD_SERVICE_METHODS,
+        .tick_ns = POD_NS_PER_S / 4,
+        .tick = podworker_tick,
+        .tick_arg = program->worker,
+    };
+    enum pod_code code = rpc_loop_new(&program->loop, err);
+    if (code != POD_OK)
+        return code;
+    return rpc_server_new(program->loop, &options, &program->server, err);
+}
+
+static enum pod_code podworker_make(struct podworker *program,
+                                    struct pod_err *err)
+{
+    enum pod_code code =
+        podworker_slice(&program->settings, &program->slice, err);
+    if (code == POD_OK)
+        code = podworker_read_pems(program, err);
+    if (code == POD_OK)
+        code = podworker_make_worker(program, err);
+    if (code == POD_OK)
+        code = podworker_make_services(program, err);
+    if (code == POD_OK)
+        code = podworker_make_server(program, err);
+    return code;
+}
+
+static void podworker_fini(struct podworker *program)
+{
+    // Operations hold streams: they end before the server is freed.
+    if (program->server != NULL)
+        rpc_server_stop(program->server, 0);
+    worker_stop(program->worker);
+    rpc_server_free(program->server);
+    rpc_loop_free(program->loop);
+    worker_free(program->worker);
+    cloud_service_free(program->cloud);
+    pod_service_free(program->pods);
+    for (size_t i = 0; i < 3; i++)
+        pod_free(program->pem[i]);
+}
+
+// ------------------------------------------------------------------ signals
+
+static void podworker_signal_set(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+}
+
+// A second signal ends the process at once, whatever the first one waits for.
+static void *podworker_second_signal(void *arg)
+{
+    sigset_t *set = arg;
+    int number = 0;
+    if (sigwait(set, &number) == 0)
+        _exit(PODWORKER_EXIT_FAILURE);
+    return NULL;
+}
+
+static enum pod_code podworker_serve(struct podworker *program,
+                                     struct pod_err *err)
+{
+    static sigset_t signals;
+    pthread_t second;
+    int number = 0;
+    podworker_signal_set(&signals);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL); // inherited by every thread
+    signal(SIGPIPE, SIG_IGN);
+    enum pod_code code = podworker_make(program, err);
+    if (code != POD_OK) {
+        podworker_fini(program);
+        return code;
+    }
+    printf("listening on %s\n", rpc_server_address(program->server));
+    fflush(stdout);
+    sigwait(&signals, &number);
+    bool watching =
+        pthread_create(&second, NULL, podworker_second_signal, &signals) == 0;
+    podworker_fini(program);
+    if (watching) {
+        pthread_cancel(second);
+        pthread_join(second, NULL);
+    }
+    return POD_OK;
+}
+
+static void podworker_setup(const struct podworker_settings *settings)
+{
+    pod_log_setup(
+        settings->log_level != NULL
+            ? (enum pod_log_level)podworker_log_level(settings->log_level)
+            : POD_LOG_INFO,
+        settings->log_format != NULL &&
+                strcmp(settings->log_format, "json") == 0
+            ? POD_LOG_JSON
+            : POD_LOG_TEXT);
+    mallopt(M_MMAP_THRESHOLD, PODWORKER_MMAP_THRESHOLD);
+    mallopt(M_TRIM_THRESHOLD, PODWORKER_TRIM_THRESHOLD);
+}
+
+static int podworker_run(struct podworker *program, int argc, char **argv)
+{
+    struct podworker_settings *settings = &program->settings;
+    struct pod_err err = POD_ERR_NONE;
+    if (pod_config_read(podworker_table, PODWORKER_TABLE_COUNT, "PODWORKER",
+                        argc, (const char *const *)argv, settings,
+                        &err) != POD_OK)
+        return podworker_usage(err.text);
+    if (settings->help) {
+        printf("usage: podworker [flags]\n\n");
+        pod_config_help(podworker_table, PODWORKER_TABLE_COUNT);
+        return 0;
+    }
+    if (settings->version) {
+        printf("podworker %s\n", POD_VERSION);
+        return 0;
+    }
+    int checked = podworker_check(settings);
+    if (checked >= 0)
+        return checked;
+    podworker_setup(settings);
+    enum pod_code code = podworker_serve(program, &err);
+    if (code == POD_OK)
+        return 0;
+    fprintf(stderr, "podworker: %s\n", err.text);
+    return err.reason == POD_REASON_BAD_PARAMETER ||
+                   err.reason == POD_REASON_BAD_VALUE
+               ? PODWORKER_EXIT_USAGE
+               : PODWORKER_EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    struct podworker program = {
+        .settings = {.cores_per_chip = 1,
+                     .hosts = 1,
+                     .hbm_bytes = UINT64_C(1) << 30,
+                     .max_idle_ns = 3600 * POD_NS_PER_S}};
+    int code = podworker_run(&program, argc, argv);
+    pod_config_fini(podworker_table, PODWORKER_TABLE_COUNT, &program.settings);
+    return code;
+}
