@@ -17,6 +17,8 @@ SHELL := /bin/bash
 
 # -------------------------------------------------------------------- flags
 CC := gcc
+# Debian's own, which sees the packages of RUN_PACKAGES and TEST_PACKAGES.
+PYTHON := /usr/bin/python3
 CPPFLAGS_ALL = -I. -I$(GEN) -D_GNU_SOURCE \
   -DPOD_VERSION='"$(shell cat VERSION)"' $(CPPFLAGS)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
@@ -52,6 +54,8 @@ Q := $(if $(V),,@)
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(GEN)/%.pb-c.c)
 GEN_H := $(GEN_C:.c=.h)
+# The contract as JSON in an array.
+GEN_C += $(GEN)/contract.c
 CORE_C := $(wildcard core/*/*.c core/device/*/*.c)
 API_C := $(wildcard api/*.c)
 PROTO_C := $(wildcard proto/*.c proto/*/*.c)
@@ -59,7 +63,7 @@ SERVER_C := $(filter-out server/podd.c server/podworker.c,$(wildcard server/*.c)
 PROGRAMS := $(patsubst server/%.c,%,$(wildcard server/podd.c server/podworker.c))
 TEST_C := $(wildcard tests/unit/test_*.c tests/sim/test_*.c \
   tests/rest/test_*.c tests/wire/test_*.c tests/fault/test_*.c)
-TEST_LIB_C := $(wildcard tests/lib/*.c)
+TEST_LIB_C := $(wildcard tests/lib/*.c tests/bench/lib/*.c)
 BENCH_C := $(wildcard tests/bench/*.c)
 FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 
@@ -86,6 +90,10 @@ benches: $(BENCHES) $(B)/podd
 $(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto
 	@mkdir -p $(GEN)
 	$(Q)protoc --proto_path=proto --c_out=$(GEN) $<
+
+$(GEN)/contract.c: api/openapi.yaml api/openapi.py
+	@mkdir -p $(GEN)
+	$(Q)$(PYTHON) api/openapi.py $< > $@
 
 $(B)/obj/gen/%.o: $(GEN)/%.c
 	@mkdir -p $(@D)
@@ -122,9 +130,10 @@ $(TESTS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(TEST_LIB) $(LIB)
 # ------------------------------------------------------------- what is needed
 RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libjansson-dev nettle-dev \
   libgrpc-dev libprotobuf-c-dev protobuf-compiler protobuf-c-compiler \
-  libsqlite3-dev libopenblas-dev curl python3 python3-numpy
+  libsqlite3-dev libopenblas-dev curl python3 python3-numpy python3-yaml
 TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev \
-  xz-utils clang libclang-rt-14-dev clang-format
+  xz-utils clang libclang-rt-14-dev clang-format prometheus \
+  python3-jsonschema
 
 .PHONY: run-packages test-packages
 run-packages:

@@ -16,6 +16,9 @@ void api_service_get(struct api_request *req);
 void api_pod_get(struct api_request *req);
 void api_pod_reset(struct api_request *req);
 
+// contract.c, metrics.c
+void api_contract_get(struct api_request *req);
+
 // hosts.c, cores.c
 void api_hosts_get(struct api_request *req);
 void api_host_get(struct api_request *req);
