@@ -190,9 +190,12 @@ static void loss_operations(struct pod *pod, struct pod_host *host,
 static void loss_remember(struct pod *pod, struct pod_host *host,
                           const struct pod_err *err)
 {
+    struct pod_err told = *err;
+
     loss_set_error(host, err);
+    pod_err_wrap(&told, "host %u was lost", host->id);
     pod_failure_unref(host->loss);
-    host->loss = pod_failure_new(pod, NULL, err, false);
+    host->loss = pod_failure_new(pod, NULL, &told, false);
     if (host->loss != NULL)
         host->loss->host = host->id;
 }

@@ -45,6 +45,7 @@ struct rest *rest_start(const struct rest_options *options)
         .first_number = 1,
         .staging_bytes =
             options->staging_bytes != 0 ? options->staging_bytes : 64U << 20,
+        .change_count = options->change_count,
         .notify = rest_notify,
         .notify_arg = rest,
     };
@@ -53,7 +54,8 @@ struct rest *rest_start(const struct rest_options *options)
     assert_int_equal(pod_spec_parse(text, &spec, &err), POD_OK);
     assert_int_equal(pod_spec_add_hosts(&spec, rest->pod, &rest->hosts, &err),
                      POD_OK);
-    struct api_server_options server = {.listen = "127.0.0.1:0"};
+    struct api_server_options server = {.listen = "127.0.0.1:0",
+                                        .limits = options->limits};
     api_app_init(&rest->app, rest->pod);
     api_app_setup(&rest->app, &server);
     assert_int_equal(api_server_new(&server, &rest->server, &err), POD_OK);
@@ -84,6 +86,11 @@ void rest_stop(struct rest *rest)
 struct pod *rest_engine(const struct rest *rest)
 {
     return rest->pod;
+}
+
+struct api_server *rest_server(const struct rest *rest)
+{
+    return rest->server;
 }
 
 // ------------------------------------------------------------------- client

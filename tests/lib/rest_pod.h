@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/server.h"
 #include "core/pod/pod.h"
 
 struct rest;
@@ -20,11 +21,14 @@ struct rest_options {
     const char *pod;        // NULL: "local:2x1x1,hosts=2"
     uint64_t staging_bytes; // 0: 64 MiB
     uint64_t history_count; // 0: 1,000
+    size_t change_count;    // 0: the engine's default
+    struct api_limits limits;
 };
 
 struct rest *rest_start(const struct rest_options *options);
 void rest_stop(struct rest *rest);
 struct pod *rest_engine(const struct rest *rest);
+struct api_server *rest_server(const struct rest *rest);
 // What podd does at SIGTERM, as far as the API shows it.
 void rest_drain(struct rest *rest);
 
