@@ -32,6 +32,18 @@ void api_body_exactly(struct api_request *req, uint64_t length)
     req->body.exactly = length;
 }
 
+void api_body_pieces(struct api_request *req, api_piece_fn *take)
+{
+    req->body.kind = API_BODY_PIECES;
+    req->body.take = take;
+}
+
+char *api_body_take_text(struct api_request *req, size_t *out_length)
+{
+    *out_length = req->body.text.length;
+    return pod_str_take(&req->body.text);
+}
+
 int64_t api_body_length(const struct api_request *req)
 {
     return req->body.declared;
@@ -64,7 +76,7 @@ bool api_body_expected(const struct api_request *req)
 
 static bool body_is_json(const struct api_request *req)
 {
-    return req->body.kind == API_BODY_JSON ||
+    return req->body.kind == API_BODY_JSON || req->body.kind == API_BODY_TEXT ||
            req->body.kind == API_BODY_OPTIONAL_JSON;
 }
 
@@ -371,6 +383,8 @@ enum pod_code api_body_append(struct api_request *req, const char *data,
         return body_append_json(req, data, size, err);
     if (req->body.kind == API_BODY_DATA)
         return body_append_data(req, data, size, err);
+    if (req->body.kind == API_BODY_PIECES)
+        return req->body.take(req, data, size, err);
     return POD_OK;
 }
 
@@ -389,6 +403,8 @@ static enum pod_code body_finish_json(struct api_request *req,
     if (body->text.length == 0)
         return pod_err_set(err, POD_REASON_EMPTY_BODY,
                            "the body is empty; a JSON object is expected");
+    if (body->kind == API_BODY_TEXT)
+        return POD_OK;
     enum pod_code code = api_json_parse(body->text.data, body->text.length,
                                         &json_limits, &body->json, err);
     pod_str_fini(&body->text);

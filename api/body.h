@@ -24,6 +24,13 @@ void api_body_limit(struct api_request *req, uint64_t limit);
 // BAD_LENGTH, as early as can be told.
 void api_body_exactly(struct api_request *req, uint64_t length);
 
+// For on_headers: each piece of the body goes to `take` as it arrives, in order;
+// nothing of it is kept. An error refuses the request there and then. A body
+// that breaks off ends without another call.
+typedef enum pod_code api_piece_fn(struct api_request *req, const char *data,
+                                   size_t size, struct pod_err *err);
+void api_body_pieces(struct api_request *req, api_piece_fn *take);
+
 // Content-Length of the request, or -1 if it is chunked or has no body.
 int64_t api_body_length(const struct api_request *req);
 bool api_body_is_chunked(const struct api_request *req);
@@ -35,6 +42,9 @@ const char *api_body_type(const struct api_request *req);
 // up, so that waiting holds no memory. The parsed object, borrowed; NULL with
 // OPTIONAL_JSON and an empty body.
 json_t *api_body_json(const struct api_request *req);
+// For handle of TEXT: hands the text over (free with pod_free); *out_length is
+// set. It may be taken once.
+char *api_body_take_text(struct api_request *req, size_t *out_length);
 // For handle of data, the same: the whole body, borrowed (take a reference to
 // keep it). Never NULL; of size 0 for an empty body.
 struct pod_blob *api_body_blob(const struct api_request *req);

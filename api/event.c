@@ -162,16 +162,13 @@ static enum pod_code event_read_cancel(struct api_request *req,
     return code;
 }
 
-void api_event_cancel(struct api_request *req)
+static void event_cancel(struct api_request *req, uint64_t number)
 {
     struct pod_err err = POD_ERR_NONE;
     struct pod_event_view view = {0};
     size_t cascade = POD_CASCADE_NONE;
     const char *reason = NULL;
-    uint64_t number = 0;
     bool again = false;
-    if (!api_path_id(req, 0, POD_REF_OP, &number))
-        return;
     enum pod_code code = event_read_cancel(req, &cascade, &reason, &err);
     if (code == POD_OK)
         code =
@@ -186,6 +183,29 @@ void api_event_cancel(struct api_request *req)
     bool done = view.state > POD_SCHED_RUNNING;
     api_reply_json(req, done || again ? 200 : 202, api_event_json(&view));
     pod_event_view_fini(&view);
+}
+
+void api_event_cancel(struct api_request *req)
+{
+    uint64_t number = 0;
+    if (api_path_id(req, 0, POD_REF_OP, &number))
+        event_cancel(req, number);
+}
+
+// A graph is cancelled as its operation is.
+void api_graph_cancel(struct api_request *req)
+{
+    struct pod_err err = POD_ERR_NONE;
+    struct pod_graph_view view = {0};
+    uint64_t number = 0;
+    if (!api_path_id(req, 0, POD_REF_GRAPH, &number))
+        return;
+    if (pod_get_graph(api_pod(req), number, &view, &err) != POD_OK) {
+        api_problem(req, &err);
+        return;
+    }
+    pod_graph_view_fini(&view);
+    event_cancel(req, number);
 }
 
 // ------------------------------------------------------------- dependencies

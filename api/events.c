@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/events, /v1/events:summary and /v1/graphs: many operations at once.
+// /v1/events and /v1/events:summary: many operations at once.
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,20 +141,8 @@ static enum pod_code events_read_filter(struct api_request *req,
 
 // -------------------------------------------------------------------- lists
 
-// A graph is shown by its operation.
-static json_t *events_graph_json(const struct pod_event_view *view)
-{
-    struct api_build graph = api_build_object();
-    api_set_id(&graph, "id", POD_REF_GRAPH, view->number);
-    api_set_word(&graph, "state", pod_sched_state_name(view->state));
-    api_set_bool(&graph, "done", view->state > POD_SCHED_RUNNING);
-    return api_build_take(&graph);
-}
-
 static void events_list(struct api_request *req, const struct api_page *page,
-                        const struct pod_event_filter *filter,
-                        const char *collection,
-                        json_t *(*encode)(const struct pod_event_view *view))
+                        const struct pod_event_filter *filter)
 {
     struct pod_err err = POD_ERR_NONE;
     uint64_t below = page->place != 0 ? page->place : UINT64_MAX;
@@ -168,10 +156,10 @@ static void events_list(struct api_request *req, const struct api_page *page,
     if (code == POD_OK) {
         struct api_build items = api_build_array();
         for (size_t i = 0; i < count; i++) {
-            api_page_add(page, &items, encode(&views[i]));
+            api_page_add(page, &items, api_event_json(&views[i]));
             pod_event_view_fini(&views[i]);
         }
-        api_page_reply(req, page, collection, &items, next);
+        api_page_reply(req, page, "events", &items, next);
     } else {
         api_problem(req, &err);
     }
@@ -188,25 +176,7 @@ void api_events_get(struct api_request *req)
     if (code == POD_OK)
         code = api_page_read(req, &page, &err);
     if (code == POD_OK)
-        events_list(req, &page, &filter, "events", api_event_json);
-    else
-        api_problem(req, &err);
-}
-
-void api_graphs_get(struct api_request *req)
-{
-    static const char *const fields[] = {"id", "state", "done", NULL};
-    const struct pod_event_filter filter = {
-        .kinds = 1U << POD_KIND_GRAPH,
-        .host = POD_NO_ID,
-        .core = POD_NO_ID,
-        .since_wall_ns = INT64_MIN,
-    };
-    struct pod_err err = POD_ERR_NONE;
-    struct api_page page;
-    api_page_begin(req, "graphs", fields, &page);
-    if (api_page_read(req, &page, &err) == POD_OK)
-        events_list(req, &page, &filter, "graphs", events_graph_json);
+        events_list(req, &page, &filter);
     else
         api_problem(req, &err);
 }

@@ -60,10 +60,16 @@ void api_executions_post(struct api_request *req);
 void api_feed_get(struct api_request *req);
 void api_trace_get(struct api_request *req);
 
+// graphs.c, graphs_post.c, event.c
+void api_graphs_get(struct api_request *req);
+void api_graphs_post_headers(struct api_request *req);
+void api_graphs_post(struct api_request *req);
+void api_graph_get(struct api_request *req);
+void api_graph_cancel(struct api_request *req);
+
 // events.c, event.c, events_wait.c
 void api_events_get(struct api_request *req);
 void api_events_summary_get(struct api_request *req);
-void api_graphs_get(struct api_request *req);
 void api_event_get(struct api_request *req);
 void api_event_cancel(struct api_request *req);
 void api_event_dependencies_get(struct api_request *req);

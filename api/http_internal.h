@@ -29,6 +29,7 @@
 #include "api/route.h"
 #include "api/server.h"
 #include "api/tls.h"
+#include "api/worker.h"
 #include "core/base/list.h"
 #include "core/base/lock.h"
 #include "core/base/map.h"
@@ -152,6 +153,7 @@ struct api_body {
     json_t *json;
     struct pod_blob *blob; // data as it arrives; size is its capacity until
     uint64_t blob_used;    // the body is whole
+    api_piece_fn *take;    // of PIECES
 };
 
 enum api_stage {
@@ -377,6 +379,7 @@ struct api_server {
     unsigned in_flight; // requests
     size_t json_held;
     struct api_shared shared;
+    struct api_worker worker;
 };
 
 // One listening socket (listen.c). out_address is "127.0.0.1:43211", or as it

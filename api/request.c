@@ -512,7 +512,8 @@ static enum api_phase request_body_phase(const struct api_request *req)
 {
     if (req->conn->hung_up)
         return API_PHASE_GONE;
-    return req->body.kind == API_BODY_DATA || api_keyed_replays(req)
+    return req->body.kind == API_BODY_DATA ||
+                   req->body.kind == API_BODY_PIECES || api_keyed_replays(req)
                ? API_PHASE_DATA
                : API_PHASE_JSON;
 }

@@ -31,6 +31,8 @@ enum api_body_kind {
     API_BODY_JSON,          // an object, already parsed when handle runs
     API_BODY_OPTIONAL_JSON, // the same, or nothing at all
     API_BODY_DATA,          // bytes, whole in one blob when handle runs
+    API_BODY_TEXT,          // JSON that handle parses itself
+    API_BODY_PIECES,        // handed on as it arrives (api_body_pieces)
 };
 
 // Who may use a route once tokens are on.

@@ -8,6 +8,7 @@
 #include "api/watch.h"
 
 enum {
+    ROUTES_GRAPH_BYTES = 8 * 1024 * 1024,
     ROUTES_HISTORY_COUNT = 100000,
     ROUTES_HISTORY_AGE_S = 24 * 3600,
 };
@@ -16,6 +17,7 @@ enum {
 #define READ  API_BODY_NONE, API_SCOPE_READ
 #define WRITE API_BODY_NONE, API_SCOPE_WRITE
 #define JSON  API_BODY_JSON, API_SCOPE_WRITE
+#define TEXT  API_BODY_TEXT, API_SCOPE_WRITE
 #define VERB  API_BODY_OPTIONAL_JSON, API_SCOPE_WRITE
 #define ADMIN API_BODY_OPTIONAL_JSON, API_SCOPE_ADMIN
 #define DATA  API_BODY_DATA, API_SCOPE_WRITE
@@ -75,6 +77,10 @@ static const struct api_route routes_table[] = {
     {API_POST, "/v1/executions", api_executions_post, JSON, NULL, 0, 0},
 
     {API_GET, "/v1/graphs", api_graphs_get, READ, NULL, 0, 0},
+    {API_POST, "/v1/graphs", api_graphs_post, TEXT, api_graphs_post_headers,
+     ROUTES_GRAPH_BYTES, 0},
+    {API_GET, "/v1/graphs/{id}", api_graph_get, READ, NULL, 0, 0},
+    {API_POST, "/v1/graphs/{id}:cancel", api_graph_cancel, VERB, NULL, 0, 0},
 
     {API_GET, "/v1/events", api_events_get, READ, NULL, 0, 0},
     {API_GET, "/v1/events:summary", api_events_summary_get, READ, NULL, 0, 0},
@@ -94,6 +100,7 @@ static const struct api_route routes_table[] = {
 #undef READ
 #undef WRITE
 #undef JSON
+#undef TEXT
 #undef VERB
 #undef ADMIN
 #undef DATA

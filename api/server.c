@@ -268,6 +268,7 @@ static struct api_server *server_new_empty(void)
     for (int i = 0; i < API_PHASE_COUNT; i++)
         pod_list_init(&server->phases[i]);
     pod_mutex_init(&server->shared.lock, POD_RANK_PARKED, "parked");
+    api_worker_init(&server->worker);
     (void)!getrandom(&server->id_state, sizeof(server->id_state), 0);
     (void)!getrandom(server->key_secret, sizeof(server->key_secret), 0);
     return server;
@@ -335,6 +336,7 @@ void api_server_free(struct api_server *server)
     api_server_stop(server, 0);
     if (server->daemon != NULL)
         MHD_stop_daemon(server->daemon);
+    api_worker_fini(&server->worker);
     server_close_listener(server);
     if (server->epoll_fd >= 0)
         (void)close(server->epoll_fd);

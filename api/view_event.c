@@ -126,6 +126,8 @@ static json_t *event_hosts(const struct pod_event_view *view)
 static void event_set_handles(struct api_build *build,
                               const struct pod_event_view *view)
 {
+    if (view->kind == POD_KIND_GRAPH)
+        api_set_id(build, "graph", POD_REF_GRAPH, view->number);
     if (view->graph != 0)
         api_set_id(build, "graph", POD_REF_GRAPH, view->graph);
     if (view->buffer != 0)

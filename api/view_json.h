@@ -15,6 +15,7 @@ json_t *api_buffer_json(const struct pod_buffer_view *view);
 json_t *api_program_json(const struct pod_program_view *view);
 json_t *api_program_shape_json(const struct pod_program_shape *shape);
 json_t *api_load_json(const struct pod_load_view *view);
+json_t *api_graph_json(const struct pod_graph_view *view);
 json_t *api_host_json(const struct pod_host_view *view);
 json_t *api_core_json(const struct pod_core_view *view);
 // The media types of the formats in a mask.
@@ -33,6 +34,7 @@ extern const char *const api_event_fields[];
 extern const char *const api_buffer_fields[];
 extern const char *const api_program_fields[];
 extern const char *const api_load_fields[];
+extern const char *const api_graph_fields[];
 extern const char *const api_host_fields[];
 extern const char *const api_core_fields[];
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/worker.h"
+
+#include <signal.h>
+
+void api_worker_init(struct api_worker *worker)
+{
+    *worker = (struct api_worker){.queued = 0};
+    pod_mutex_init(&worker->lock, POD_RANK_PARKED, "worker");
+    pod_cond_init(&worker->cond);
+    pod_list_init(&worker->queue);
+}
+
+// The next piece of work, or NULL at the end.
+static struct api_work *worker_next(struct api_worker *worker)
+{
+    pod_mutex_lock(&worker->lock);
+    while (pod_list_empty(&worker->queue) && !worker->stopping)
+        pod_cond_wait(&worker->cond, &worker->lock);
+    struct pod_list *item = pod_list_pop_front(&worker->queue);
+    if (item != NULL)
+        worker->queued--;
+    pod_mutex_unlock(&worker->lock);
+    return item == NULL ? NULL : POD_CONTAINER(item, struct api_work, link);
+}
+
+static void *worker_main(void *arg)
+{
+    struct api_work *work;
+
+    while ((work = worker_next(arg)) != NULL)
+        work->run(work);
+    return NULL;
+}
+
+// Signals are for the thread that waits for them.
+static bool worker_start_locked(struct api_worker *worker)
+{
+    sigset_t all;
+    sigset_t before;
+
+    if (worker->has_thread)
+        return true;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    worker->has_thread =
+        pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return worker->has_thread;
+}
+
+bool api_worker_post(struct api_worker *worker, struct api_work *work)
+{
+    pod_mutex_lock(&worker->lock);
+    bool taken =
+        worker->queued < API_WORKER_QUEUE && worker_start_locked(worker);
+    if (taken) {
+        pod_list_push_back(&worker->queue, &work->link);
+        worker->queued++;
+        pod_cond_signal(&worker->cond);
+    }
+    pod_mutex_unlock(&worker->lock);
+    return taken;
+}
+
+void api_worker_fini(struct api_worker *worker)
+{
+    pod_mutex_lock(&worker->lock);
+    worker->stopping = true;
+    pod_cond_signal(&worker->cond);
+    pod_mutex_unlock(&worker->lock);
+    if (worker->has_thread)
+        (void)pthread_join(worker->thread, NULL);
+    pod_cond_fini(&worker->cond);
+    pod_mutex_fini(&worker->lock);
+}
