@@ -216,8 +216,8 @@ static enum pod_code auth_refuse(struct api_request *req,
     }
     if (req->server->auth.token_file == NULL)
         return pod_err_set(err, POD_REASON_FORBIDDEN,
-                           "this socket is for the users that may use podd "
-                           "alone");
+                           "this socket is for root and the user that podd "
+                           "runs as");
     api_header(req, "WWW-Authenticate", "Bearer realm=\"podd\"");
     return pod_err_set(err, POD_REASON_UNAUTHENTICATED,
                        "a token is needed: send the header Authorization: "

@@ -8,6 +8,8 @@
 // root.c, ui.c, service.c, pod.c
 void api_root_get(struct api_request *req);
 void api_ui_get(struct api_request *req);
+void api_ui_sign_in(struct api_request *req);
+void api_ui_sign_in_script(struct api_request *req);
 void api_ui_redirect(struct api_request *req);
 void api_ui_event_get(struct api_request *req);
 void api_healthz_get(struct api_request *req);

@@ -30,7 +30,8 @@ static const struct api_route routes_table[] = {
     {API_GET, "/readyz", api_readyz_get, OPEN, NULL, 0, 0},
     {API_GET, "/openapi.json", api_contract_get, READ, NULL, 0, 0},
     {API_GET, "/ui", api_ui_redirect, OPEN, NULL, 0, 0},
-    {API_GET, "/ui/", api_ui_get, READ, NULL, 0, 0},
+    {API_GET, "/ui/", api_ui_get, OPEN, NULL, 0, 0}, // asks for a token
+    {API_GET, "/ui/sign-in.js", api_ui_sign_in_script, OPEN, NULL, 0, 0},
     {API_GET, "/ui/events/{op}", api_ui_event_get, READ, NULL, 0, 0},
 
     {API_POST, "/ui/session", api_session_post, API_BODY_JSON, API_SCOPE_NONE,

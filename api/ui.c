@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/auth.h"
 #include "api/common.h"
 #include "api/handlers.h"
 #include "api/overview.h"
@@ -73,6 +74,10 @@ void api_ui_get(struct api_request *req)
     struct pod_err err = POD_ERR_NONE;
     struct pod_str text = {0};
     enum pod_code code = api_query_end(req, &err);
+    if (code == POD_OK && !api_may(req, API_SCOPE_READ)) {
+        api_ui_sign_in(req);
+        return;
+    }
     if (code == POD_OK)
         code = api_overview_print(req, &text, &err);
     if (code == POD_OK)
