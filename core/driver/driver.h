@@ -95,7 +95,8 @@ struct pod_driver_observer {
     // of its old handles exist.
     void (*ready)(void *arg, const struct pod_driver_info *info);
     // It could not be opened, or went away; the driver goes on trying. Comes
-    // before the open calls are completed with result.lost.
+    // before the open calls are completed with result.lost. The text says why
+    // and does not repeat that the host is lost; so do those results.
     void (*lost)(void *arg, const struct pod_err *err);
     // A sign of life came (at most a few times a second).
     void (*heartbeat)(void *arg);

@@ -214,8 +214,7 @@ void pod_fault_kill_locked(struct fault *fault, const char *text,
 {
     struct pod_err why;
 
-    (void)pod_err_set(&why, POD_REASON_HOST_LOST,
-                      "host %" PRIu32 " was lost: %s", fault->host, text);
+    (void)pod_err_set(&why, POD_REASON_HOST_LOST, "%s", text);
     fault->awaiting_loss = fault->inner_up;
     fault->inner_up = false;
     fault->inner_must_reopen = true;

@@ -45,8 +45,7 @@ static void inproc_lose_locked(struct inproc *driver, const char *why)
         return;
     driver->state = INPROC_LOST;
     driver->told = false;
-    (void)pod_err_set(&driver->why, POD_REASON_HOST_LOST,
-                      "host %" PRIu32 " was lost: %s", driver->host, why);
+    (void)pod_err_set(&driver->why, POD_REASON_HOST_LOST, "%s", why);
     pod_gang_host_lost(driver->hub, driver->host, why);
     pod_inproc_interrupt_all_locked(driver);
     pod_inproc_wake_control(driver);

@@ -38,9 +38,9 @@ static enum pod_code cancel_locked(struct pod *pod, uint64_t number,
     if (*out_again)
         return POD_OK;
     if (pod_op_ended(op))
-        return pod_err_set(
-            err, POD_REASON_ALREADY_FINISHED, "operation %llu has ended %s",
-            (unsigned long long)number, pod_sched_state_name(op->state));
+        return pod_err_set(err, POD_REASON_ALREADY_FINISHED,
+                           "op-%llu has ended %s", (unsigned long long)number,
+                           pod_sched_state_name(op->state));
     op->cancel_reason = *reason;
     *reason = NULL;
     pod_cancel_locked(pod, op, cascade, POD_REASON_CANCEL_REQUESTED,

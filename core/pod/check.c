@@ -108,6 +108,14 @@ static const char *check_noun(enum pod_want want)
     return nouns[want];
 }
 
+// Of ids, as users write them.
+static const char *check_word(enum pod_want want)
+{
+    static const char *const words[] = {"op", "buf", "prog", "load"};
+
+    return words[want];
+}
+
 static bool check_made(const struct pod_op *op, enum pod_want want)
 {
     switch (want) {
@@ -197,16 +205,15 @@ static enum pod_code check_find_number(const struct pod_batch *batch,
                            "this must be a %s", check_noun(want));
     if (number == 0 || number > pod->last_number)
         return pod_err_set(batch->err, POD_REASON_UNKNOWN_HANDLE,
-                           "%s %llu does not exist", check_noun(made), number);
+                           "%s-%llu does not exist", check_word(made), number);
     if (op == NULL)
         return pod_err_set(batch->err, POD_REASON_DEPENDENCY_EXPIRED,
-                           "%s %llu is not kept any more", check_noun(made),
+                           "%s-%llu is not kept any more", check_word(made),
                            number);
     if (!check_made(op, made) ||
         (ref->kind == POD_REF_GRAPH && op->kind != POD_KIND_GRAPH))
         return pod_err_set(batch->err, POD_REASON_UNKNOWN_HANDLE,
-                           "operation %llu made no %s", number,
-                           check_noun(made));
+                           "op-%llu made no %s", number, check_noun(made));
     *out_op = op;
     return POD_OK;
 }
@@ -232,7 +239,7 @@ enum pod_code pod_batch_find_locked(const struct pod_batch *batch, size_t item,
                            "the %s is freed by an operation before this one",
                            check_noun(want));
     return pod_err_set(batch->err, POD_REASON_HANDLE_FREED,
-                       "%s %llu was freed by operation %llu", check_noun(want),
+                       "%s-%llu was freed by op-%llu", check_word(want),
                        (unsigned long long)(*out_op)->number,
                        (unsigned long long)handle->freed_by);
 }
@@ -426,10 +433,9 @@ static enum pod_code check_not_tuple(const struct pod_batch *batch, size_t item,
 {
     if (!buffer->is_tuple)
         return POD_OK;
-    pod_err_set(batch->err, POD_REASON_IS_A_TUPLE,
-                "buffer %llu is a tuple of %zu buffers",
-                (unsigned long long)buffer->handle.maker->number,
-                buffer->child_count);
+    pod_err_set(
+        batch->err, POD_REASON_IS_A_TUPLE, "buf-%llu is a tuple of %zu buffers",
+        (unsigned long long)buffer->handle.maker->number, buffer->child_count);
     return pod_batch_at(batch, item, "%s", member);
 }
 
@@ -538,7 +544,7 @@ static enum pod_code check_free_buffer(struct pod_batch *batch, size_t item,
 
     if (buffer->tuple_uses > 0) {
         pod_err_set(batch->err, POD_REASON_IN_USE,
-                    "buffer %llu stands in a tuple that is not freed",
+                    "buf-%llu stands in a tuple that is not freed",
                     (unsigned long long)buffer->handle.maker->number);
         return pod_batch_at(batch, item, "/buffer");
     }

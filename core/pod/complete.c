@@ -41,6 +41,7 @@ static void complete_failure(const struct pod_call *call,
     if (result->lost) {
         err.code = POD_UNAVAILABLE;
         err.reason = POD_REASON_OPERATION_LOST;
+        pod_err_wrap(&err, "host %u was lost", call->host->id);
     } else if (err.reason == POD_REASON_NONE) {
         err.reason = POD_REASON_WORKER_ERROR;
     }

@@ -97,14 +97,13 @@ static enum pod_code data_failure(const struct pod_op *op, struct pod_err *err)
     const struct pod_failure *failure = op->failure;
 
     if (failure == NULL)
-        return pod_err_set(err, POD_REASON_INTERNAL,
-                           "operation %llu did not succeed",
+        return pod_err_set(err, POD_REASON_INTERNAL, "op-%llu did not succeed",
                            (unsigned long long)op->number);
     if (op->root == op->number)
         return pod_err_set_code(err, failure->code, failure->reason, "%s",
                                 failure->text);
     return pod_err_set_code(err, failure->code, failure->reason,
-                            "operation %llu did not succeed: %s",
+                            "op-%llu did not succeed: %s",
                             (unsigned long long)op->root, failure->text);
 }
 
@@ -119,16 +118,15 @@ static enum pod_code data_find_locked(struct pod *pod, uint64_t number,
     if (code != POD_OK)
         return code;
     if (!op->keeps_data)
-        return pod_err_set(err, POD_REASON_NOT_FOUND,
-                           "operation %llu keeps no bytes",
+        return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu keeps no bytes",
                            (unsigned long long)number);
     if (op->data_dropped)
         return pod_err_set(err, POD_REASON_EXPIRED,
-                           "the bytes of operation %llu are not kept any more",
+                           "the bytes of op-%llu are not kept any more",
                            (unsigned long long)number);
     if (!pod_op_ended(op))
         return pod_err_set(err, POD_REASON_WAIT_EXPIRED,
-                           "operation %llu is not done yet",
+                           "op-%llu is not done yet",
                            (unsigned long long)number);
     if (op->state != POD_SCHED_SUCCEEDED || !op->has_data)
         return data_failure(op, err);

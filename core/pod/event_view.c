@@ -127,7 +127,7 @@ static const char *event_lay_inherited(const struct pod_failure *failure,
     char prefix[64];
     int prefix_length =
         snprintf(prefix, sizeof(prefix),
-                 "operation %llu did not succeed: ", (unsigned long long)root);
+                 "op-%llu did not succeed: ", (unsigned long long)root);
     size_t text_bytes = strlen(failure->text) + 1;
     char *text = pod_carve(carver, (size_t)prefix_length + text_bytes, 1);
 
@@ -234,8 +234,7 @@ static enum pod_code event_lay(struct pod *pod, struct pod_op *op,
     struct pod_event_view *view = out_view;
 
     if (filter != NULL && !event_match(op, filter))
-        return pod_err_set(err, POD_REASON_NOT_FOUND,
-                           "operation %llu has changed",
+        return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu has changed",
                            (unsigned long long)op->number);
     *view = (struct pod_event_view){
         .number = op->number,

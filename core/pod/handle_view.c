@@ -9,7 +9,7 @@ enum { BUFFER_READERS_SHOWN = 100 };
 static enum pod_code handle_missing(uint64_t number, const char *what,
                                     struct pod_err *err)
 {
-    return pod_err_set(err, POD_REASON_NOT_FOUND, "operation %llu made no %s",
+    return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu made no %s",
                        (unsigned long long)number, what);
 }
 

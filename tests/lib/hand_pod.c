@@ -49,7 +49,7 @@ void hand_pod_init(struct hand_pod *hand)
     pod_list_init(&pod->local);
     hand_init_hosts(hand);
     pod->sched = pod_sched_new();
-    if (pod->sched == NULL)
+    if (pod->sched == NULL || !pod_changes_init(&pod->changes, 100))
         abort();
 }
 
@@ -102,6 +102,7 @@ void hand_pod_fini(struct hand_pod *hand)
     while ((op = pod_table_before(&pod->table, UINT64_MAX)) != NULL)
         hand_expire(hand, op);
     pod_table_fini(&pod->table);
+    pod_changes_fini(&pod->changes);
     pod_sched_free(pod->sched);
     pod_mutex_fini(&pod->staging_lock);
     pod_mutex_fini(&pod->lock);

@@ -246,7 +246,7 @@ static void test_reads_without_bytes(void **state)
     struct pod_err err = POD_ERR_NONE;
     assert_int_equal(pod_take_data(&hand.pod, 3, &data, &err), POD_DATA_LOSS);
     assert_int_equal(err.reason, POD_REASON_BUFFER_LOST);
-    assert_string_equal(err.text, "operation 9 did not succeed: gone");
+    assert_string_equal(err.text, "op-9 did not succeed: gone");
     failed->root = 3;
     assert_int_equal(pod_take_data(&hand.pod, 3, &data, &err), POD_DATA_LOSS);
     assert_string_equal(err.text, "gone");

@@ -286,7 +286,7 @@ static void test_inherited_error(void **state)
     assert_true(view.has_error);
     assert_int_equal(view.error.code, POD_INVALID_ARGUMENT);
     assert_string_equal(view.error.detail,
-                        "operation 40 did not succeed: division by zero");
+                        "op-40 did not succeed: division by zero");
     assert_string_equal(view.root_error.detail, "division by zero");
     assert_int_equal(view.root, 40);
     assert_int_equal(view.cause_count, 2);
