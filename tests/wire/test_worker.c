@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// podworker, driven by a client on another gRPC implementation. Each test is a
+// case of drive_worker.py, which starts workers of its own and says on stderr
+// what was wrong.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// The interpreter of the distribution, for which the gRPC package is made.
+static const char python[] = "/usr/bin/python3";
+
+static int run(const char *const argv[])
+{
+    pid_t child = 0;
+    int status = 0;
+    // posix_spawn takes them without const, and leaves them alone.
+    union {
+        const char *const *from;
+        char *const *to;
+    } arguments = {.from = argv};
+    assert_int_equal(
+        posix_spawn(&child, argv[0], NULL, NULL, arguments.to, environ), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void run_case(void **state)
+{
+    const char *const argv[] = {python, "tests/wire/drive_worker.py", *state,
+                                NULL};
+    assert_int_equal(run(argv), 0);
+}
+
+static char cases[][48] = {
+    "replay_single_worker",
+    "replay_pod_of_two",
+    "replay_errors_and_reset",
+    "every_operation",
+    "refusals",
+    "malformed_messages_end_the_stream",
+    "forward_references",
+    "failures_pass_on",
+    "uses_of_a_buffer_keep_their_order",
+    "many_entries_in_a_message",
+    "large_transfer",
+    "clients_side_by_side",
+    "close_ends_what_is_pending",
+    "half_close_waits_for_answers",
+    "idle_client_is_given_up",
+    "client_ids_differ",
+    "gang_on_two_cores",
+    "slice_in_blocks",
+};
+enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
+
+int main(void)
+{
+    struct CMUnitTest tests[CASE_COUNT] = {{.name = NULL}};
+    for (size_t i = 0; i < CASE_COUNT; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = cases[i], .test_func = run_case, .initial_state = cases[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
