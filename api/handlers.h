@@ -20,6 +20,7 @@ void api_pod_reset(struct api_request *req);
 
 // contract.c, metrics.c
 void api_contract_get(struct api_request *req);
+void api_metrics_get(struct api_request *req);
 
 // hosts.c, cores.c
 void api_hosts_get(struct api_request *req);

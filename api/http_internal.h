@@ -29,6 +29,7 @@
 #include "api/route.h"
 #include "api/server.h"
 #include "api/tls.h"
+#include "api/traffic.h"
 #include "api/worker.h"
 #include "core/base/list.h"
 #include "core/base/lock.h"
@@ -327,6 +328,7 @@ struct api_server {
     struct api_auth auth;
     struct api_tls *tls; // NULL: plain HTTP
     struct api_rate rate;
+    struct api_traffic traffic;
     struct pod_map callers;             // key -> struct api_caller, in flight
     bool local;                         // it listens on a Unix socket
     struct api_file_stamp socket_stamp; // as it was made

@@ -273,6 +273,18 @@ void api_request_free(struct api_request *req)
     request_put(req);
 }
 
+// Counts a request that has ended, for /metrics.
+static void request_count(const struct api_request *req)
+{
+    struct api_server *server = req->server;
+    const struct api_route *route = req->match.route;
+    size_t place = route != NULL ? (size_t)(route - server->routes)
+                                 : server->route_count;
+
+    api_traffic_note(&server->traffic, place, req->status,
+                     api_now(req) - req->started_ns);
+}
+
 void api_request_completed(void *arg, struct MHD_Connection *connection,
                            void **context, enum MHD_RequestTerminationCode code)
 {
@@ -285,6 +297,7 @@ void api_request_completed(void *arg, struct MHD_Connection *connection,
         return;
     struct api_conn *conn = req->conn;
     atomic_fetch_add(&server->requests, 1);
+    request_count(req);
     pod_log(POD_LOG_DEBUG, "http",
             "request=%s client=%s status=%d us=%" PRId64 " end=%d %s %.200s",
             req->id, conn->client, req->status,

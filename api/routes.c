@@ -28,6 +28,7 @@ static const struct api_route routes_table[] = {
     {API_GET, "/", api_root_get, READ, NULL, 0, 0},
     {API_GET, "/healthz", api_healthz_get, OPEN, NULL, 0, 0},
     {API_GET, "/readyz", api_readyz_get, OPEN, NULL, 0, 0},
+    {API_GET, "/metrics", api_metrics_get, READ, NULL, 0, 0},
     {API_GET, "/openapi.json", api_contract_get, READ, NULL, 0, 0},
     {API_GET, "/ui", api_ui_redirect, OPEN, NULL, 0, 0},
     {API_GET, "/ui/", api_ui_get, OPEN, NULL, 0, 0}, // asks for a token

@@ -302,7 +302,9 @@ enum pod_code api_server_new(const struct api_server_options *options,
     server->local = strncmp(server->address, "unix:", 5) == 0;
     if (code == POD_OK && server->local)
         (void)api_file_look(server->address + 5, &server->socket_stamp);
-    if (code == POD_OK && !server_copy_options(server, options))
+    if (code == POD_OK &&
+        (!server_copy_options(server, options) ||
+         !api_traffic_init(&server->traffic, options->route_count)))
         code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the server");
     if (code == POD_OK)
@@ -349,6 +351,7 @@ void api_server_free(struct api_server *server)
     api_auth_fini(&server->auth);
     api_tls_free(server->tls);
     api_rate_fini(&server->rate);
+    api_traffic_fini(&server->traffic);
     pod_map_fini(&server->callers);
     pod_map_fini(&server->addresses);
     pod_free(server->heap);

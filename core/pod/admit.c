@@ -57,6 +57,7 @@ static void admit_count(struct pod *pod, struct pod_op *op)
 {
     pod->by_state[op->state]++;
     pod->by_kind[op->kind]++;
+    pod->metrics.accepted[op->kind]++;
     pod->open_count++;
     op->revision = ++pod->revision;
     if (op->host != POD_NO_ID) {

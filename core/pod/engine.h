@@ -31,6 +31,11 @@ void pod_inherit_locked(struct pod *pod, struct pod_op *op,
 // The handle that an operation made, or NULL.
 struct pod_handle *pod_op_handle(const struct pod_op *op);
 
+// ------------------------------------------------------------ metrics.c
+
+// An operation has ended; its state and times are set.
+void pod_metrics_ended_locked(struct pod *pod, const struct pod_op *op);
+
 // ------------------------------------------------------------ op_new.c
 
 // A record for a request, with room for all it will need; not in the table.

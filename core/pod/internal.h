@@ -13,6 +13,7 @@
 #include "core/pod/changes.h"
 #include "core/pod/handle.h"
 #include "core/pod/host_info.h"
+#include "core/pod/metrics.h"
 #include "core/pod/op.h"
 #include "core/pod/pod.h"
 
@@ -157,6 +158,7 @@ struct pod {
     // Counters of the operations in the table.
     uint64_t by_state[POD_SCHED_LOST + 1];
     uint64_t by_kind[POD_KIND_COUNT];
+    struct pod_metrics metrics; // of its whole life; not open, not kept
 
     struct pod_changes changes;
     struct pod_list woken; // pod_waiter.link

@@ -213,6 +213,7 @@ static void loss_on_lost(void *arg, const struct pod_err *err)
     if (!host->answered)
         pod_topology_failed_locked(pod, host);
     if (was_up) {
+        pod->metrics.host_losses++;
         loss_handles(pod, host);
         loss_operations(pod, host, &after);
     }

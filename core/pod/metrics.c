@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pod/metrics.h"
+
+#include "core/pod/engine.h"
+
+static bool metrics_moves_bytes(enum pod_kind kind)
+{
+    return kind == POD_KIND_WRITE || kind == POD_KIND_READ ||
+           kind == POD_KIND_COPY;
+}
+
+void pod_metrics_ended_locked(struct pod *pod, const struct pod_op *op)
+{
+    struct pod_metrics *metrics = &pod->metrics;
+
+    metrics->ended[op->kind][op->state]++;
+    if (op->state == POD_SCHED_SUCCEEDED && metrics_moves_bytes(op->kind))
+        metrics->moved_bytes[op->kind] += op->bytes;
+    if (op->running_ns < 0)
+        return;
+    pod_histogram_add(&metrics->waited[op->kind], op->running_ns);
+    pod_histogram_add(&metrics->ran[op->kind],
+                      op->finished_ns - op->running_ns);
+}
+
+void pod_get_metrics(struct pod *pod, struct pod_metrics *out_metrics)
+{
+    pod_mutex_lock(&pod->lock);
+    *out_metrics = pod->metrics;
+    for (int i = 0; i <= POD_SCHED_RUNNING; i++)
+        out_metrics->open[i] = pod->by_state[i];
+    out_metrics->kept = pod->history_count;
+    pod_mutex_unlock(&pod->lock);
+}
