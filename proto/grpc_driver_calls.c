@@ -84,6 +84,13 @@ uint64_t gd_wait_locked(const struct gd *driver, uint64_t op)
     return item != NULL && (item->open || item->failed) ? item->wire : 0;
 }
 
+uint64_t gd_order_locked(const struct gd *driver, uint64_t op)
+{
+    const struct gd_item *item = pod_map_get(&driver->by_op, op);
+
+    return item != NULL && item->open ? item->wire : 0;
+}
+
 // -------------------------------------------------------------------- sending
 
 static struct gd_item *calls_item_new(const struct pod_driver_call *call,
@@ -188,6 +195,8 @@ static bool calls_send_locked(struct gd *driver, struct gd_item *item,
     // What the callers lend to us ends with the call.
     item->call.waits = NULL;
     item->call.wait_count = 0;
+    item->call.orders = NULL;
+    item->call.order_count = 0;
     rpc_stream_send(link->streams[calls_stream(request)], out);
     return true;
 }

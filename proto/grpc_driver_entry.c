@@ -325,26 +325,39 @@ static bool entry_body_execute(struct gd *driver, const struct gd_item *item,
 
 // ------------------------------------------------------------------ the entry
 
+// Numbers of the session of those that are not over; false: no memory.
+static bool entry_body_numbers(const struct gd *driver, struct entry_body *body,
+                               uint64_t (*number)(const struct gd *driver,
+                                                  uint64_t op),
+                               const uint64_t *ops, size_t count,
+                               uint64_t **out_numbers, size_t *out_count)
+{
+    if (count == 0)
+        return true;
+    *out_numbers = entry_body_block(body, count, sizeof(**out_numbers));
+    if (*out_numbers == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t wire = number(driver, ops[i]);
+        if (wire != 0)
+            (*out_numbers)[(*out_count)++] = wire;
+    }
+    return true;
+}
+
 static bool entry_body_waits(const struct gd *driver,
                              const struct gd_item *item,
                              struct entry_body *body)
 {
     const struct pod_driver_call *call = &item->call;
-    size_t count = 0;
+    Pod__Worker__V1__Entry *entry = &body->entry;
 
-    if (call->wait_count == 0)
-        return true;
-    uint64_t *waits = entry_body_block(body, call->wait_count, sizeof(*waits));
-    if (waits == NULL)
-        return false;
-    for (size_t i = 0; i < call->wait_count; i++) {
-        waits[count] = gd_wait_locked(driver, call->waits[i]);
-        if (waits[count] != 0)
-            count++;
-    }
-    body->entry.waits = waits;
-    body->entry.n_waits = count;
-    return true;
+    return entry_body_numbers(driver, body, gd_wait_locked, call->waits,
+                              call->wait_count, &entry->waits,
+                              &entry->n_waits) &&
+           entry_body_numbers(driver, body, gd_order_locked, call->orders,
+                              call->order_count, &entry->orders,
+                              &entry->n_orders);
 }
 
 static bool entry_body_fill(struct gd *driver, const struct gd_item *item,

@@ -359,6 +359,8 @@ uint64_t gd_handle_locked(struct gd *driver, uint64_t handle,
                           struct pod_err *err);
 // The number of an operation that may be waited for; 0: it is over.
 uint64_t gd_wait_locked(const struct gd *driver, uint64_t op);
+// The number of an operation that is open; 0: it is over.
+uint64_t gd_order_locked(const struct gd *driver, uint64_t op);
 // Answers the first of the refused. The lock is given up in between.
 void gd_refused_answer_locked(struct gd *driver);
 

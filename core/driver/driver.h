@@ -46,6 +46,9 @@ struct pod_driver_call {
     // call.
     const uint64_t *waits;
     size_t wait_count;
+    // The same, but they must only have ended, well or badly.
+    const uint64_t *orders;
+    size_t order_count;
     int priority; // orders what is queued on one core, higher first
     // The host has begun it; at most once, before done. May be NULL.
     void (*started)(void *arg);
@@ -55,7 +58,7 @@ struct pod_driver_call {
 
 // Bits of struct pod_driver_info.features.
 enum {
-    POD_DRIVER_WAITS = 1,        // keeps `waits` itself
+    POD_DRIVER_WAITS = 1,        // keeps `waits` and `orders` itself
     POD_DRIVER_CANCEL = 2,       // cancel may stop a running operation
     POD_DRIVER_FREE_PROGRAM = 4, // compiled programs can be freed
     POD_DRIVER_PEER_COPY = 8,    // can fetch from another host

@@ -29,6 +29,7 @@ static size_t admit_deps(struct pod_op *op, const struct pod_edge *edges,
         out_deps[kept++] = (struct pod_sched_dep){
             .node = dep->node,
             .carries = edges[i].carries,
+            .ahead = edges[i].ahead && !pod_op_ended(dep),
         };
     }
     return kept;

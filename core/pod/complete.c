@@ -216,6 +216,31 @@ static void complete_loaded(struct pod *pod, struct pod_op *op,
     pod_complete_locked(pod, op, after);
 }
 
+// The host that has the data could not be reached from the other one, but maybe
+// both can from here.
+static bool complete_may_bounce(const struct pod_op *op,
+                                const struct pod_call *call,
+                                const struct pod_answer *answer)
+{
+    return call->kind == POD_CALL_PEER_COPY && !pod_op_ended(op) &&
+           op->cancel == POD_CANCEL_NONE && answer->state == POD_SCHED_FAILED &&
+           answer->failure != NULL &&
+           (answer->failure->code == POD_UNAVAILABLE ||
+            answer->failure->code == POD_UNIMPLEMENTED);
+}
+
+static void complete_copied(struct pod *pod, struct pod_op *op,
+                            struct pod_call *call, struct pod_answer *answer,
+                            struct pod_after *after)
+{
+    if (complete_may_bounce(op, call, answer)) {
+        pod_copy_bounce_locked(pod, op, after);
+        return;
+    }
+    pod_keep_failure_locked(pod, op, answer);
+    pod_complete_locked(pod, op, after);
+}
+
 void pod_answer_locked(struct pod *pod, struct pod_call *call,
                        struct pod_answer *answer, struct pod_after *after)
 {
@@ -243,10 +268,12 @@ void pod_answer_locked(struct pod *pod, struct pod_call *call,
     case POD_KIND_RESET:
         pod_reset_answer_locked(pod, call, answer, after);
         break;
+    case POD_KIND_COPY:
+        complete_copied(pod, op, call, answer, after);
+        break;
     case POD_KIND_FREE:
     case POD_KIND_WRITE:
     case POD_KIND_READ:
-    case POD_KIND_COPY:
     case POD_KIND_COMPILE:
     case POD_KIND_UNLOAD:
     case POD_KIND_GRAPH:

@@ -166,7 +166,9 @@ bool pod_batch_edges_locked(struct pod_batch *batch, struct pod_op *op,
     if (pod->reset != NULL &&
         !pod_hazard_after_locked(&hazard, pod->reset, false))
         return false;
-    if (!edges_kind(&hazard))
+    if (!edges_kind(&hazard) ||
+        !(op->auto_output || edges_after(batch, &hazard, item)))
         return false;
-    return op->auto_output || edges_after(batch, &hazard, item);
+    pod_hazard_ahead_locked(&hazard);
+    return true;
 }

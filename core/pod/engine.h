@@ -5,7 +5,8 @@
 //   submit.c  requests become records         effect.c   steps of the scheduler
 //   check.c   what can be refused at once     launch.c   records become calls
 //   hazard.c  what must wait for what         outbox.c   calls reach drivers
-//   memory.c  order of memory of a core       complete.c answers come back
+//   ahead.c   what need not wait here         complete.c answers come back
+//   memory.c  order of memory of a core
 //   transfer.c bytes in bounded pieces        compile.c  programs and loads
 //   gang.c    executions                      loss.c     hosts come and go
 #ifndef POD_POD_ENGINE_H
@@ -64,6 +65,8 @@ void pod_hazard_begin_locked(struct pod_hazard *hazard, struct pod *pod,
 // An edge; met or unneeded ones are left out. All return false: no memory.
 bool pod_hazard_after_locked(struct pod_hazard *hazard, struct pod_op *dep,
                              bool carries);
+// All edges are found: says which the host keeps itself.
+void pod_hazard_ahead_locked(struct pod_hazard *hazard);
 // The making of a handle that is used.
 bool pod_hazard_handle_locked(struct pod_hazard *hazard,
                               struct pod_handle *handle);
@@ -86,6 +89,19 @@ void pod_hazard_hold_locked(struct pod *pod, struct pod_op *op, bool hold);
 void pod_hazard_forget_locked(struct pod *pod, struct pod_buffer *buffer);
 // The operation is settled: nobody waits for its uses any more.
 void pod_hazard_settle_locked(struct pod_op *op);
+
+// -------------------------------------------------------------- ahead.c
+
+// Whether `op`, which waits for `dep` (`carries`: for its success), may be sent
+// to its host as soon as `dep` was.
+bool pod_ahead_may(const struct pod *pod, const struct pod_op *op,
+                   const struct pod_op *dep, bool carries);
+// Whether a handle is there, or will be by the time a launched operation that
+// uses it begins.
+bool pod_ahead_there(const struct pod_handle *handle);
+// Whether something that `op` was to be sent after did not reach the host
+// itself, and ends badly as soon as this step is over.
+bool pod_ahead_broken_locked(const struct pod *pod, const struct pod_op *op);
 
 // ------------------------------------------------------------- memory.c
 
@@ -135,6 +151,9 @@ void pod_unpin_locked(struct pod *pod, struct pod_op *op);
 
 void pod_launch_locked(struct pod *pod, struct pod_op *op,
                        struct pod_after *after);
+// A COPY between hosts: the bytes go through here.
+void pod_copy_bounce_locked(struct pod *pod, struct pod_op *op,
+                            struct pod_after *after);
 void pod_interrupt_locked(struct pod *pod, struct pod_op *op,
                           struct pod_after *after);
 // A launched operation cannot be sent: it ends FAILED after this step.

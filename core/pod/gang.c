@@ -130,6 +130,8 @@ static void execute_group(struct pod *pod, struct pod_op *op)
         bool seen = false;
         op->replica_hosts[first->replica] = first->host;
         op->replica_cores[first->replica] = first->core;
+        op->replica_worker_cores[first->replica] =
+            pod->cores[first->core]->worker_core;
         for (size_t k = 0; k < i; k++)
             seen = seen || op->replicas[k].host == first->host;
         if (seen)
@@ -153,7 +155,7 @@ static bool execute_buffers_exist(struct pod_buffer *const *buffers,
     bool exist = true;
 
     for (size_t i = 0; i < count; i++)
-        exist = exist && buffers[i]->handle.exists;
+        exist = exist && pod_ahead_there(&buffers[i]->handle);
     return exist;
 }
 

@@ -66,6 +66,16 @@ bool pod_hazard_after_locked(struct pod_hazard *hazard, struct pod_op *dep,
     return true;
 }
 
+void pod_hazard_ahead_locked(struct pod_hazard *hazard)
+{
+    struct pod_edges *edges = &hazard->pod->edges;
+
+    for (size_t i = hazard->first; i < edges->count; i++)
+        edges->items[i].ahead =
+            pod_ahead_may(hazard->pod, hazard->op, edges->items[i].op,
+                          edges->items[i].carries);
+}
+
 // The making of a handle, which must have gone well and still stand.
 bool pod_hazard_handle_locked(struct pod_hazard *hazard,
                               struct pod_handle *handle)

@@ -60,6 +60,11 @@ struct pod_host {
     bool opened; // the driver; of whoever starts and stops the pod
 };
 
+enum {
+    // Executions of a core that a host which keeps their order has at a time.
+    POD_AHEAD_WINDOW = 16,
+};
+
 struct pod_core {
     uint32_t id;
     uint32_t host;
@@ -118,6 +123,7 @@ enum pod_phase {
 struct pod_edge {
     struct pod_op *op;
     bool carries;
+    bool ahead; // the host of both keeps the order
 };
 
 // Scratch of submissions, kept from one to the next.

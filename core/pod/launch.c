@@ -17,7 +17,7 @@ void pod_launch_fail_locked(struct pod *pod, struct pod_op *op,
 static bool launch_have(struct pod *pod, struct pod_op *op,
                         const struct pod_handle *handle)
 {
-    if (handle->exists)
+    if (pod_ahead_there(handle))
         return true;
     pod_launch_fail_locked(
         pod, op, handle->lost ? POD_REASON_BUFFER_LOST : POD_REASON_INTERNAL,
@@ -149,12 +149,28 @@ static void launch_read(struct pod *pod, struct pod_op *op,
     pod_transfer_start_locked(transfer, after);
 }
 
+// Straight from host to host, if both can do that.
+static bool launch_copy_peer(struct pod *pod, struct pod_op *op,
+                             struct pod_after *after)
+{
+    struct pod_host *from = pod->hosts[op->source->host];
+    struct pod_host *to = pod->hosts[op->target->host];
+
+    if ((from->features & to->features & POD_DRIVER_PEER_COPY) == 0 ||
+        !pod_host_up(from) || !pod_host_up(to))
+        return false;
+    pod_call_init(&op->call, op, to, POD_CALL_PEER_COPY, op->number);
+    op->call.handle = op->buffer_number;
+    op->call.index = from->id;
+    pod_call_queue_locked(&op->call, after);
+    return true;
+}
+
 static void launch_copy(struct pod *pod, struct pod_op *op,
                         struct pod_after *after)
 {
     const struct pod_buffer *from = op->source;
     const struct pod_buffer *to = op->target;
-    struct pod_transfer *transfer = op->transfer;
 
     if (!launch_have(pod, op, &from->handle) ||
         !launch_have(pod, op, &to->handle))
@@ -169,6 +185,18 @@ static void launch_copy(struct pod *pod, struct pod_op *op,
         launch_simple(pod, op, POD_CALL_COPY, op->buffer_number, after);
         return;
     }
+    if (launch_copy_peer(pod, op, after))
+        return;
+    pod_copy_bounce_locked(pod, op, after);
+}
+
+void pod_copy_bounce_locked(struct pod *pod, struct pod_op *op,
+                            struct pod_after *after)
+{
+    const struct pod_buffer *from = op->source;
+    const struct pod_buffer *to = op->target;
+    struct pod_transfer *transfer = op->transfer;
+
     transfer->total = to->bytes;
     transfer->from = pod->hosts[from->host];
     transfer->from_handle = op->from_number;
@@ -189,6 +217,11 @@ static void launch_unload(struct pod *pod, struct pod_op *op,
 void pod_launch_locked(struct pod *pod, struct pod_op *op,
                        struct pod_after *after)
 {
+    if (pod_ahead_broken_locked(pod, op)) {
+        op->outcome = POD_SCHED_CANCELLED; // it is skipped before that counts
+        pod_done_local_locked(pod, op);
+        return;
+    }
     switch (op->kind) {
     case POD_KIND_ALLOCATE:
         launch_allocate(pod, op, after);

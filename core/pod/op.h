@@ -68,6 +68,7 @@ enum pod_call_kind {
     POD_CALL_WRITE,
     POD_CALL_READ,
     POD_CALL_COPY,
+    POD_CALL_PEER_COPY,
     POD_CALL_COMPILE,
     POD_CALL_FREE_PROGRAM,
     POD_CALL_LOAD,
@@ -93,12 +94,18 @@ struct pod_call {
     bool open;                 // queued or sent; guarded by the engine's lock
     bool cancel_asked;
     bool started;
-    uint32_t index; // meaning is the kind's: slot of a transfer, launch group
+    // Meaning is the kind's: slot of a transfer, launch group, PEER_COPY: host
+    // that has the data.
+    uint32_t index;
     struct pod *pod;
     struct pod_op *op;             // NULL: of `compiled`
     struct pod_compiled *compiled; // COMPILE, FREE_PROGRAM: whose it is
     struct pod_host *host;
-    uint64_t number; // for the driver: the operation's or an internal one
+    uint64_t number;       // for the driver: the operation's or an internal one
+    const uint64_t *waits; // what it may be sent ahead of: the operation's
+    uint32_t wait_count;
+    const uint64_t *orders;
+    uint32_t order_count;
     uint32_t worker_core;
     uint64_t handle; // what it works on, for the driver
     uint64_t offset; // READ, WRITE
@@ -218,7 +225,13 @@ struct pod_op {
     // ---- dependencies
     uint64_t *deps; // numbers, as found at submission
     uint32_t dep_count;
-    uint32_t dep_met;  // the first so many are known to be settled
+    uint32_t dep_met; // the first so many are known to be settled
+    // Those of `deps` that it may be sent ahead of: the first must go well, the
+    // others must only end (fixed).
+    uint64_t *waits;
+    uint32_t wait_count;
+    uint64_t *orders;
+    uint32_t order_count;
     uint64_t dep_mark; // scratch of the submission that looked at it last
     size_t dep_index;
     struct pod_op *doomed_by; // while it is submitted
@@ -243,6 +256,7 @@ struct pod_op {
     uint32_t *group_starts;  // first launch of each call; call_count + 1
     uint32_t *replica_hosts; // by replica
     uint32_t *replica_cores;
+    uint32_t *replica_worker_cores;
     struct pod_list memory_link; // FREE: in its core's frees
     struct pod_list joined; // in the list of what it waits for while launched
     struct pod_list doomed; // while many are ended at once

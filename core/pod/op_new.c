@@ -272,9 +272,12 @@ static bool op_room_replicas(struct pod_op *op, size_t count)
     op->group_starts = pod_calloc(count + 1, sizeof(*op->group_starts));
     op->replica_hosts = pod_calloc(count, sizeof(*op->replica_hosts));
     op->replica_cores = pod_calloc(count, sizeof(*op->replica_cores));
+    op->replica_worker_cores =
+        pod_calloc(count, sizeof(*op->replica_worker_cores));
     return op->replicas != NULL && op->load_uses != NULL && op->calls != NULL &&
            op->driver_launches != NULL && op->group_starts != NULL &&
-           op->replica_hosts != NULL && op->replica_cores != NULL;
+           op->replica_hosts != NULL && op->replica_cores != NULL &&
+           op->replica_worker_cores != NULL;
 }
 
 static bool op_new_execute(struct pod_op *op, const struct pod_request *request,
@@ -379,6 +382,7 @@ void pod_op_free_work(struct pod_op *op)
     pod_free(op->group_starts);
     pod_free(op->replica_hosts);
     pod_free(op->replica_cores);
+    pod_free(op->replica_worker_cores);
     op->transfer = NULL;
     op->uses = NULL;
     op->writes = NULL;
@@ -391,6 +395,7 @@ void pod_op_free_work(struct pod_op *op)
     op->group_starts = NULL;
     op->replica_hosts = NULL;
     op->replica_cores = NULL;
+    op->replica_worker_cores = NULL;
 }
 
 static void op_free_buffer(struct pod_buffer *buffer)

@@ -28,6 +28,10 @@ void pod_call_init(struct pod_call *call, struct pod_op *op,
         .op = op,
         .host = host,
         .number = number,
+        .waits = op == NULL ? NULL : op->waits,
+        .wait_count = op == NULL ? 0 : op->wait_count,
+        .orders = op == NULL ? NULL : op->orders,
+        .order_count = op == NULL ? 0 : op->order_count,
     };
     pod_list_init(&call->link);
     pod_list_init(&call->cancel_link);
@@ -105,6 +109,7 @@ static void outbox_execute(const struct pod_call *call,
         .replica_count = (uint32_t)op->replica_count,
         .replica_hosts = op->replica_hosts,
         .replica_cores = op->replica_cores,
+        .replica_worker_cores = op->replica_worker_cores,
     };
 
     call->host->driver->ops->execute(call->host->driver, driver_call, &execute);
@@ -138,6 +143,10 @@ static void outbox_send(struct pod_call *call)
     const struct pod_driver_ops *ops = driver->ops;
     const struct pod_driver_call to = {
         .op = call->number,
+        .waits = call->waits,
+        .wait_count = call->wait_count,
+        .orders = call->orders,
+        .order_count = call->order_count,
         .priority = call->op == NULL ? 0 : call->op->priority,
         .started = pod_call_started,
         .done = pod_call_done,
@@ -163,6 +172,10 @@ static void outbox_send(struct pod_call *call)
         break;
     case POD_CALL_COPY:
         ops->copy(driver, &to, call->op->from_number, call->handle);
+        break;
+    case POD_CALL_PEER_COPY:
+        ops->copy_from_peer(driver, &to, call->index, call->op->from_number,
+                            call->handle);
         break;
     case POD_CALL_COMPILE:
         ops->compile(driver, &to, call->compiled->format, call->compiled->blob,

@@ -300,7 +300,35 @@ static enum pod_code batch_check_items(struct pod_batch *batch)
     return POD_OK;
 }
 
-// The numbers of dependencies are kept for those who ask why it waits.
+// The numbers of dependencies are kept for those who ask why it waits; behind
+// them, once more, of those that the host is told to wait for.
+static bool batch_keep_op_deps(struct pod_op *op, const struct pod_edge *edges,
+                               size_t count)
+{
+    size_t ahead = 0;
+    size_t waits = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        ahead += edges[i].ahead;
+        waits += edges[i].ahead && edges[i].carries;
+    }
+    op->deps = pod_calloc(count + ahead, sizeof(uint64_t));
+    if (op->deps == NULL)
+        return false;
+    op->waits = op->deps + count;
+    op->orders = op->waits + waits;
+    op->dep_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = edges[i].op->number;
+        op->deps[i] = number;
+        if (edges[i].ahead && edges[i].carries)
+            op->waits[op->wait_count++] = number;
+        else if (edges[i].ahead)
+            op->orders[op->order_count++] = number;
+    }
+    return true;
+}
+
 static bool batch_keep_deps(struct pod_batch *batch)
 {
     const struct pod_edge *edges = batch->pod->edges.items;
@@ -312,12 +340,8 @@ static bool batch_keep_deps(struct pod_batch *batch)
             continue;
         if (count > UINT32_MAX)
             return false;
-        batch->ops[i]->deps = pod_calloc(count, sizeof(uint64_t));
-        if (batch->ops[i]->deps == NULL)
+        if (!batch_keep_op_deps(batch->ops[i], &edges[first], count))
             return false;
-        batch->ops[i]->dep_count = (uint32_t)count;
-        for (size_t k = 0; k < count; k++)
-            batch->ops[i]->deps[k] = edges[first + k].op->number;
     }
     return true;
 }

@@ -37,13 +37,16 @@ static void topology_add_chips(struct pod *pod, struct pod_host *host)
 }
 
 // A core without its ids; NULL: no memory.
-static struct pod_core *topology_new_core(struct pod *pod)
+// Executions may queue on a host that keeps their order.
+static struct pod_core *topology_new_core(struct pod *pod, unsigned features)
 {
+    uint32_t window = (features & POD_DRIVER_WAITS) != 0 ? POD_AHEAD_WINDOW : 1;
+
     struct pod_core *core = pod_calloc(1, sizeof(*core));
 
     if (core == NULL)
         return NULL;
-    core->lane = pod_sched_add_lane(pod->sched, 1);
+    core->lane = pod_sched_add_lane(pod->sched, window);
     if (core->lane == UINT32_MAX) {
         pod_free(core);
         return NULL;
@@ -60,7 +63,7 @@ static bool topology_make_cores(struct pod *pod,
     size_t made = 0;
 
     while (made < info->core_count) {
-        struct pod_core *core = topology_new_core(pod);
+        struct pod_core *core = topology_new_core(pod, info->features);
         if (core == NULL)
             break;
         pod->cores[pod->core_count + made++] = core;

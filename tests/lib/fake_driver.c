@@ -22,10 +22,11 @@ struct fake_driver {
     uint32_t cores;
     uint64_t memory;
     int32_t x;
+    unsigned features;
     bool up;
     struct fake_entry open[FAKE_MAX_OPEN];
     size_t open_count;
-    size_t counts[FAKE_RESET + 1];
+    size_t counts[FAKE_KINDS];
     struct pod_shape parameter;
     struct pod_shape result;
 };
@@ -41,6 +42,14 @@ static void fake_add(struct pod_driver *driver,
     struct fake_driver *fake = fake_of(driver);
 
     call.op = to->op;
+    assert(to->wait_count <= FAKE_MAX_WAITS);
+    call.wait_count = to->wait_count;
+    for (size_t i = 0; i < to->wait_count; i++)
+        call.waits[i] = to->waits[i];
+    assert(to->order_count <= FAKE_MAX_WAITS);
+    call.order_count = to->order_count;
+    for (size_t i = 0; i < to->order_count; i++)
+        call.orders[i] = to->orders[i];
     pthread_mutex_lock(&fake->lock);
     assert(fake->open_count < FAKE_MAX_OPEN);
     fake->counts[call.kind]++;
@@ -171,6 +180,16 @@ static void fake_op_copy(struct pod_driver *driver,
              (struct fake_call){.kind = FAKE_COPY, .handle = to, .from = from});
 }
 
+static void fake_op_peer_copy(struct pod_driver *driver,
+                              const struct pod_driver_call *call, uint32_t host,
+                              uint64_t from, uint64_t to)
+{
+    fake_add(
+        driver, call,
+        (struct fake_call){
+            .kind = FAKE_PEER_COPY, .handle = to, .from = from, .peer = host});
+}
+
 static void fake_op_compile(struct pod_driver *driver,
                             const struct pod_driver_call *call,
                             enum pod_program_format format,
@@ -242,6 +261,7 @@ static const struct pod_driver_ops fake_ops = {
     .write = fake_op_write,
     .read = fake_op_read,
     .copy = fake_op_copy,
+    .copy_from_peer = fake_op_peer_copy,
     .compile = fake_op_compile,
     .free_program = fake_op_free_program,
     .load = fake_op_load,
@@ -282,6 +302,11 @@ void fake_set_shape(struct pod_driver *driver, const char *parameter,
     (void)code;
 }
 
+void fake_set_features(struct pod_driver *driver, unsigned features)
+{
+    fake_of(driver)->features = features;
+}
+
 void fake_ready(struct pod_driver *driver)
 {
     struct fake_driver *fake = fake_of(driver);
@@ -291,7 +316,8 @@ void fake_ready(struct pod_driver *driver)
         .platform = "fake",
         .version = "1",
         .accepts = (1u << POD_FORMAT_COUNT) - 1,
-        .features = POD_DRIVER_CANCEL | POD_DRIVER_FREE_PROGRAM,
+        .features =
+            POD_DRIVER_CANCEL | POD_DRIVER_FREE_PROGRAM | fake->features,
         .host_count = 1,
         .cores = cores,
         .core_count = fake->cores,

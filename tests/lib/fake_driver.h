@@ -20,7 +20,11 @@ enum fake_kind {
     FAKE_UNLOAD,
     FAKE_EXECUTE,
     FAKE_RESET,
+    FAKE_PEER_COPY,
+    FAKE_KINDS,
 };
+
+enum { FAKE_MAX_WAITS = 4 };
 
 struct fake_call {
     enum fake_kind kind;
@@ -33,11 +37,19 @@ struct fake_call {
     uint64_t bytes;
     unsigned char first; // WRITE: the first byte
     size_t output_count; // EXECUTE: of its first launch
-    bool cancelled;      // was asked to end
+    uint32_t peer;       // PEER_COPY: the host that has `from`
+    uint64_t waits[FAKE_MAX_WAITS];
+    size_t wait_count;
+    uint64_t orders[FAKE_MAX_WAITS];
+    size_t order_count;
+    bool cancelled; // was asked to end
 };
 
 // A host of `cores` cores on one chip at (x,0,0), each with `memory` bytes.
 struct pod_driver *fake_driver_new(uint32_t cores, uint64_t memory, int32_t x);
+// What it says it can do, beside POD_DRIVER_CANCEL and FREE_PROGRAM; before it
+// is ready.
+void fake_set_features(struct pod_driver *driver, unsigned features);
 // The host becomes ready, or is lost; then open calls are answered lost.
 void fake_ready(struct pod_driver *driver);
 void fake_lose(struct pod_driver *driver, const char *why);

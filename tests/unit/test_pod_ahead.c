@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that are sent to hosts before those they wait for are answered,
+// and copies that go from host to host, on fake hosts answered by hand.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "tests/lib/pod_fixture.h"
+
+static int setup_with(void **state, unsigned features)
+{
+    struct fixture *fix = malloc(sizeof(*fix));
+
+    fixture_init_options(fix, 2, 1000, POD_NEVER, 16, 1 << 20);
+    for (size_t i = 0; i < fix->host_count; i++) {
+        fake_set_features(fix->host[i], features);
+        fake_ready(fix->host[i]);
+    }
+    *state = fix;
+    return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, POD_DRIVER_WAITS);
+}
+
+static int setup_peers(void **state)
+{
+    return setup_with(state, POD_DRIVER_PEER_COPY);
+}
+
+static int teardown(void **state)
+{
+    fixture_fini(*state);
+    free(*state);
+    return 0;
+}
+
+static void assert_waits(struct fixture *fix, size_t index, uint64_t op,
+                         const uint64_t *waits, size_t count)
+{
+    struct fake_call call;
+
+    assert_true(fake_peek(fix->host[0], index, &call));
+    assert_int_equal(call.op, op);
+    assert_int_equal(call.wait_count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(call.waits[i], waits[i]);
+}
+
+// ---------------------------------------------------------------------- ahead
+
+static void test_a_chain_is_sent_at_once(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    uint64_t write = fixture_write(fix, buffer, 0, 8);
+    uint64_t read = fixture_read(fix, buffer);
+
+    assert_int_equal(fake_open(fix->host[0]), 3);
+    assert_waits(fix, 0, buffer, NULL, 0);
+    assert_waits(fix, 1, write, &buffer, 1);
+    assert_waits(fix, 2, read, (uint64_t[]){buffer, write}, 2);
+    // For users nothing has changed: it waits for what is not done.
+    assert_state(fix, buffer, "READY");
+    assert_state(fix, write, "WAITING");
+    assert_state(fix, read, "WAITING");
+    fixture_run(fix);
+    assert_state(fix, read, "SUCCEEDED");
+}
+
+// Two streams may bring answers in another order than that of the work.
+static void test_answers_may_come_in_any_order(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    uint64_t write = fixture_write(fix, buffer, 0, 8);
+
+    fake_start(fix->host[0], write);
+    assert_state(fix, write, "RUNNING");
+    fake_done(fix->host[0], write);
+    assert_state(fix, write, "SUCCEEDED");
+    assert_state(fix, buffer, "READY");
+    fake_done(fix->host[0], buffer);
+    assert_state(fix, buffer, "SUCCEEDED");
+}
+
+static void test_a_failure_skips_what_was_sent_ahead(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    uint64_t write = fixture_write(fix, buffer, 0, 8);
+    uint64_t read = fixture_read(fix, buffer);
+    struct fake_call call;
+
+    fake_fail(fix->host[0], buffer, POD_REASON_RESOURCE_EXHAUSTED, "full");
+    assert_state(fix, write, "SKIPPED");
+    assert_state(fix, read, "SKIPPED");
+    assert_int_equal(fixture_root(fix, read), buffer);
+    // The host has both still, and was asked to let go.
+    assert_true(fake_peek(fix->host[0], 0, &call));
+    assert_int_equal(call.op, write);
+    assert_true(call.cancelled);
+    // It fails them as well; that tells nothing new.
+    fake_fail(fix->host[0], write, POD_REASON_WORKER_ERROR, "echo");
+    fake_fail(fix->host[0], read, POD_REASON_WORKER_ERROR, "echo");
+    assert_state(fix, write, "SKIPPED");
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+static void test_a_loss_ends_what_was_sent_ahead(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    uint64_t write = fixture_write(fix, buffer, 0, 8);
+
+    fake_lose(fix->host[0], "gone");
+    assert_state(fix, buffer, "LOST");
+    assert_state(fix, write, "SKIPPED");
+    assert_int_equal(fixture_root(fix, write), buffer);
+}
+
+// A writer after readers, a free after users: they must end, not go well.
+static void test_order_alone_is_sent_too(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    fixture_run(fix);
+    uint64_t read = fixture_read(fix, buffer);
+    uint64_t write = fixture_write(fix, buffer, 0, 8);
+    uint64_t gone = fixture_free(fix, buffer);
+    struct fake_call call;
+
+    assert_int_equal(fake_open(fix->host[0]), 3);
+    assert_true(fake_find(fix->host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.wait_count, 0);
+    assert_int_equal(call.order_count, 1);
+    assert_int_equal(call.orders[0], read);
+    assert_true(fake_find(fix->host[0], FAKE_DEALLOCATE, &call));
+    assert_int_equal(call.wait_count, 0);
+    assert_int_equal(call.order_count, 1);
+    assert_int_equal(call.orders[0], write);
+    fake_fail(fix->host[0], read, POD_REASON_WORKER_ERROR, "broken");
+    fixture_run(fix);
+    assert_state(fix, write, "SUCCEEDED");
+    assert_state(fix, gone, "SUCCEEDED");
+}
+
+// If the making fails there is nothing to free.
+static void test_a_free_waits_for_the_making_here(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    fake_fail(fix->host[0], buffer, POD_REASON_RESOURCE_EXHAUSTED, "full");
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    assert_state(fix, gone, "SUCCEEDED");
+}
+
+static void test_several_pieces_wait_here(void **state)
+{
+    struct fixture *fix = *state; // pieces have 16 bytes
+    uint64_t buffer = fixture_allocate(fix, 0, 17);
+    uint64_t write = fixture_write(fix, buffer, 0, 17);
+    uint64_t part = fixture_write(fix, buffer, 0, 16);
+
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    fake_done(fix->host[0], buffer);
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    fixture_run(fix);
+    assert_state(fix, write, "SUCCEEDED");
+    assert_state(fix, part, "SUCCEEDED");
+}
+
+static void test_other_hosts_are_waited_for_here(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t far = fixture_allocate(fix, 2, 8);
+    struct pod_request request = fixture_request(POD_KIND_ALLOCATE);
+    struct pod_ref after = fixture_op(far);
+
+    request.allocate.core = 0;
+    request.allocate.bytes = 8;
+    request.after = &after;
+    request.after_count = 1;
+    uint64_t near = fixture_submit(fix, &request);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    fake_done(fix->host[1], far);
+    assert_waits(fix, 0, near, NULL, 0);
+    fixture_run(fix);
+}
+
+// One that runs in spite of failures must not fail with what it waits for.
+static void test_run_on_failure_waits_here(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t first = fixture_allocate(fix, 0, 8);
+    struct pod_request request = fixture_request(POD_KIND_ALLOCATE);
+    struct pod_ref after = fixture_op(first);
+
+    request.allocate.core = 0;
+    request.allocate.bytes = 8;
+    request.after = &after;
+    request.after_count = 1;
+    request.run_on_failure = true;
+    uint64_t second = fixture_submit(fix, &request);
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    fake_fail(fix->host[0], first, POD_REASON_WORKER_ERROR, "broken");
+    assert_waits(fix, 0, second, NULL, 0);
+    fixture_run(fix);
+    assert_state(fix, second, "SUCCEEDED");
+}
+
+static void test_executions_queue_on_the_host(void **state)
+{
+    enum { RUNS = 20, WINDOW = 16 };
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:a");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t buffers[2] = {fixture_allocate(fix, 0, 8),
+                           fixture_allocate(fix, 0, 8)};
+    uint64_t runs[RUNS];
+
+    fixture_run(fix);
+    for (int i = 0; i < RUNS; i++)
+        runs[i] =
+            fixture_execute(fix, load, buffers[i % 2], buffers[(i + 1) % 2]);
+    // Each reads what the one before wrote, and that is all it waits for.
+    assert_int_equal(fake_open(fix->host[0]), WINDOW);
+    assert_waits(fix, 0, runs[0], NULL, 0);
+    for (size_t i = 1; i < WINDOW; i++)
+        assert_waits(fix, i, runs[i], &runs[i - 1], 1);
+    fake_done(fix->host[0], runs[0]);
+    assert_int_equal(fake_open(fix->host[0]), WINDOW);
+    fixture_run(fix);
+    assert_state(fix, runs[RUNS - 1], "SUCCEEDED");
+}
+
+// ----------------------------------------------------------------------- peers
+
+static void test_a_copy_goes_from_host_to_host(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t from = fixture_allocate(fix, 0, 100);
+    uint64_t to = fixture_allocate(fix, 2, 100);
+    fixture_run(fix);
+    uint64_t copy = fixture_copy(fix, from, to);
+    struct fake_call call;
+
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    assert_true(fake_find(fix->host[1], FAKE_PEER_COPY, &call));
+    assert_int_equal(call.op, copy);
+    assert_int_equal(call.peer, 0);
+    assert_int_equal(call.from, from);
+    assert_int_equal(call.handle, to);
+    fake_done(fix->host[1], copy);
+    assert_state(fix, copy, "SUCCEEDED");
+}
+
+static void test_a_copy_that_finds_no_way_goes_through_here(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t from = fixture_allocate(fix, 0, 40);
+    uint64_t to = fixture_allocate(fix, 2, 40);
+    fixture_run(fix);
+    uint64_t copy = fixture_copy(fix, from, to);
+
+    fake_fail(fix->host[1], copy, POD_REASON_HOST_UNAVAILABLE, "no way");
+    assert_state(fix, copy, "READY");
+    assert_int_equal(fake_open(fix->host[0]), 3); // pieces of 16, 16 and 8
+    for (int i = 0; i < 4; i++)
+        fixture_run(fix);
+    assert_state(fix, copy, "SUCCEEDED");
+    assert_int_equal(fake_count(fix->host[1], FAKE_WRITE), 3);
+}
+
+static void test_a_copy_that_fails_otherwise_has_failed(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t from = fixture_allocate(fix, 0, 40);
+    uint64_t to = fixture_allocate(fix, 2, 40);
+    fixture_run(fix);
+    uint64_t copy = fixture_copy(fix, from, to);
+
+    fake_fail(fix->host[1], copy, POD_REASON_WORKER_ERROR, "bad");
+    assert_state(fix, copy, "FAILED");
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+int main(void)
+{
+#define AHEAD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define PEERS(test) cmocka_unit_test_setup_teardown(test, setup_peers, teardown)
+    const struct CMUnitTest tests[] = {
+        AHEAD(test_a_chain_is_sent_at_once),
+        AHEAD(test_answers_may_come_in_any_order),
+        AHEAD(test_a_failure_skips_what_was_sent_ahead),
+        AHEAD(test_a_loss_ends_what_was_sent_ahead),
+        AHEAD(test_order_alone_is_sent_too),
+        AHEAD(test_a_free_waits_for_the_making_here),
+        AHEAD(test_several_pieces_wait_here),
+        AHEAD(test_other_hosts_are_waited_for_here),
+        AHEAD(test_run_on_failure_waits_here),
+        AHEAD(test_executions_queue_on_the_host),
+        PEERS(test_a_copy_goes_from_host_to_host),
+        PEERS(test_a_copy_that_finds_no_way_goes_through_here),
+        PEERS(test_a_copy_that_fails_otherwise_has_failed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
