@@ -42,6 +42,7 @@ struct pod_host {
     uint32_t core_count;
     uint32_t first_chip;
     uint32_t chip_count;
+    int32_t shift; // of its chips' x, so that slices stand side by side
     struct pod_list handles; // pod_handle.host_link: live, not lost
     uint64_t open_operations;
     uint64_t finished_operations; // kept or not

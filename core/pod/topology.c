@@ -13,12 +13,53 @@
 #include "core/base/mem.h"
 #include "core/pod/internal.h"
 
+struct topology_span {
+    int64_t first;
+    int64_t last;
+};
+
+static void topology_stretch(struct topology_span *span, int32_t x)
+{
+    if (x < span->first)
+        span->first = x;
+    if (x > span->last)
+        span->last = x;
+}
+
+// Every machine of its own calls its first chip (0,0,0). Slices whose chips
+// would stand in one another's place are moved along x; hosts of one slice move
+// together.
+static int32_t topology_shift(const struct pod *pod,
+                              const struct pod_host *host)
+{
+    struct pod_slice_key key =
+        pod_slice_key(host->info, host->id, pod->host_count);
+    struct topology_span own = {INT32_MAX, INT32_MIN};
+    struct topology_span taken = {INT32_MAX, INT32_MIN};
+
+    for (size_t i = 0; i < host->info->chip_count; i++)
+        topology_stretch(&own, host->info->chips[i].x);
+    for (size_t i = 0; i < pod->chip_count; i++) {
+        const struct pod_host *other = pod->hosts[pod->chips[i].host];
+        if (pod_slice_equal(
+                key, pod_slice_key(other->info, other->id, pod->host_count)))
+            return other->shift;
+        topology_stretch(&taken, pod->chips[i].x);
+    }
+    int64_t shift = taken.last + 1 - own.first;
+    if (own.first > taken.last || own.last < taken.first ||
+        own.last + shift > INT32_MAX || shift > INT32_MAX)
+        return 0;
+    return (int32_t)shift;
+}
+
 // The cores are numbered by chip, so each chip's follow the last one's.
 static void topology_add_chips(struct pod *pod, struct pod_host *host)
 {
     const struct pod_host_info *info = host->info;
     uint32_t core = 0;
 
+    host->shift = topology_shift(pod, host);
     host->first_chip = (uint32_t)pod->chip_count;
     host->chip_count = (uint32_t)info->chip_count;
     for (uint32_t i = 0; i < host->chip_count; i++) {
@@ -26,7 +67,7 @@ static void topology_add_chips(struct pod *pod, struct pod_host *host)
         *chip = (struct pod_chip){
             .id = (uint32_t)pod->chip_count++,
             .host = host->id,
-            .x = info->chips[i].x,
+            .x = info->chips[i].x + host->shift,
             .y = info->chips[i].y,
             .z = info->chips[i].z,
             .first_core = host->first_core + core,

@@ -276,7 +276,10 @@ static void test_view(void **state)
     assert_int_equal(view.cores[3].chip, 3);
     assert_int_equal(view.chip_count, 5);
     assert_int_equal(view.chips[4].host, 2);
-    assert_int_equal(view.chips[4].x, 1);
+    // Host 0 stands at x 0..2, so host 2 does not stand at 0..1 but beside it.
+    assert_int_equal(view.chips[2].x, 2);
+    assert_int_equal(view.chips[3].x, 3);
+    assert_int_equal(view.chips[4].x, 4);
     assert_int_equal(view.chips[4].first_core, 4);
     assert_int_equal(view.chips[4].core_count, 1);
     // Within each host that stands alone; not between them.
