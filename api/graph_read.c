@@ -489,10 +489,14 @@ enum pod_code api_graph_read_lines(struct api_graph *graph, const char *data,
     while (size > 0 && code == POD_OK) {
         const char *end = memchr(data, '\n', size);
         size_t length = end == NULL ? size : (size_t)(end - data);
-        code = graph_keep_line(graph, data, length, err);
+        bool whole = end != NULL && graph->line.length == 0 &&
+                     length <= API_GRAPH_LINE_BYTES;
+        if (!whole)
+            code = graph_keep_line(graph, data, length, err);
         if (end == NULL || code != POD_OK)
             return code;
-        code = graph_take_line(graph, err);
+        code = whole ? graph_read_line(graph, data, length, err)
+                     : graph_take_line(graph, err);
         data = end + 1;
         size -= length + 1;
     }

@@ -34,20 +34,28 @@ bool api_json_big_integer(const json_t *value, const char **out_digits);
 
 // ------------------------------------------------------------------ members
 // A reader of one object. Each api_read_* looks at one member, and remembers
-// its name; api_read_end finds members nobody asked for. null is as if absent.
-// Errors: WRONG_TYPE (400), BAD_VALUE (400), OUT_OF_RANGE (422), BAD_TEXT
-// (422), each with the member's pointer.
+// that it did; api_read_end finds members nobody asked for. null is as if
+// absent. Errors: WRONG_TYPE (400), BAD_VALUE (400), OUT_OF_RANGE (422),
+// BAD_TEXT (422), each with the member's pointer.
 
 enum { API_READER_MEMBERS = 32 };
 
 struct api_names;
 
+struct api_member {
+    const char *name;
+    const json_t *value;
+    bool known; // an api_read_* asked for it
+};
+
+// All borrowed from the object. No form knows as many members as it has room
+// for, so one that does not fit is unknown, or stands behind one that is.
 struct api_reader {
     const json_t *object;
     struct api_names *names; // what "$ref" may stand for (names.h), or NULL
     char pointer[POD_ERR_POINTER_BYTES]; // of the object itself, "" at the top
-    const char *known[API_READER_MEMBERS];
-    size_t known_count;
+    struct api_member members[API_READER_MEMBERS];
+    size_t count;
 };
 
 // `value` must be an object (else WRONG_TYPE). `pointer` is copied.

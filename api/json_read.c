@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,15 +40,32 @@ enum pod_code api_json_wrong_type(const json_t *value, const char *what,
 enum pod_code api_read_begin(struct api_reader *reader, const json_t *value,
                              const char *pointer, struct pod_err *err)
 {
+    size_t length = strnlen(pointer, sizeof(reader->pointer) - 1);
+
     reader->object = value;
-    reader->known_count = 0;
-    (void)snprintf(reader->pointer, sizeof(reader->pointer), "%s", pointer);
-    if (json_is_object(value))
-        return POD_OK;
-    enum pod_code code = api_json_wrong_type(
-        value, *pointer != '\0' ? "the value" : "the body", "an object", err);
-    pod_err_at(err, "%s", pointer);
-    return code;
+    reader->names = NULL;
+    reader->count = 0;
+    memcpy(reader->pointer, pointer, length);
+    reader->pointer[length] = '\0';
+    if (!json_is_object(value)) {
+        enum pod_code code = api_json_wrong_type(
+            value, *pointer != '\0' ? "the value" : "the body", "an object",
+            err);
+        pod_err_at(err, "%s", pointer);
+        return code;
+    }
+    // Iterating takes a non-const object and does not change it.
+    union {
+        const json_t *in;
+        json_t *out;
+    } object = {.in = value};
+    void *at = json_object_iter(object.out);
+    for (; at != NULL && reader->count < API_READER_MEMBERS;
+         at = json_object_iter_next(object.out, at))
+        reader->members[reader->count++] =
+            (struct api_member){.name = json_object_iter_key(at),
+                                .value = json_object_iter_value(at)};
+    return POD_OK;
 }
 
 void api_read_at(const struct api_reader *reader, const char *name,
@@ -70,19 +86,16 @@ void api_read_at(const struct api_reader *reader, const char *name,
     pod_err_at(err, "%s/%s", reader->pointer, escaped);
 }
 
-// One name is looked at several times when a request has several forms.
 const json_t *api_read_any(struct api_reader *reader, const char *name)
 {
-    const json_t *value = json_object_get(reader->object, name);
-    size_t i = 0;
-
-    while (i < reader->known_count && strcmp(reader->known[i], name) != 0)
-        i++;
-    if (i == reader->known_count) {
-        assert(i < API_READER_MEMBERS);
-        reader->known[reader->known_count++] = name;
+    for (size_t i = 0; i < reader->count; i++) {
+        struct api_member *member = &reader->members[i];
+        if (member->name[0] != name[0] || strcmp(member->name, name) != 0)
+            continue;
+        member->known = true;
+        return json_is_null(member->value) ? NULL : member->value;
     }
-    return json_is_null(value) ? NULL : value;
+    return NULL;
 }
 
 static enum pod_code read_wrong(const struct api_reader *reader,
@@ -309,33 +322,16 @@ enum pod_code api_read_object(struct api_reader *reader, const char *name,
     return POD_OK;
 }
 
-static bool read_is_known(const struct api_reader *reader, const char *name)
-{
-    for (size_t i = 0; i < reader->known_count; i++) {
-        if (strcmp(reader->known[i], name) == 0)
-            return true;
-    }
-    return false;
-}
-
 enum pod_code api_read_end(const struct api_reader *reader, struct pod_err *err)
 {
-    const char *name;
-    json_t *value;
-
-    // The macro takes a non-const object and does not change it.
-    union {
-        const json_t *in;
-        json_t *out;
-    } object = {.in = reader->object};
-    json_object_foreach(object.out, name, value)
-    {
-        if (read_is_known(reader, name))
+    for (size_t i = 0; i < reader->count; i++) {
+        const struct api_member *member = &reader->members[i];
+        if (member->known)
             continue;
         enum pod_code code =
             pod_err_set(err, POD_REASON_UNKNOWN_MEMBER,
-                        "member \"%.128s\" is not known here", name);
-        api_read_at(reader, name, err);
+                        "member \"%.128s\" is not known here", member->name);
+        api_read_at(reader, member->name, err);
         return code;
     }
     return POD_OK;
