@@ -95,7 +95,7 @@ static void launch_write(struct pod *pod, struct pod_op *op,
 static bool launch_read_room(struct pod *pod, struct pod_op *op, bool late)
 {
     uint64_t total = op->transfer->total;
-    size_t chunk = pod->options.chunk_bytes;
+    size_t chunk = pod_transfer_piece(op->transfer);
     size_t count = (size_t)(total / chunk + (total % chunk != 0));
 
     if (!op->keeps_data)
@@ -136,6 +136,7 @@ static void launch_read(struct pod *pod, struct pod_op *op,
     if (late)
         transfer->total = buffer->bytes - transfer->from_offset;
     op->bytes = transfer->total;
+    transfer->from = pod->hosts[op->host];
     if (!launch_read_room(pod, op, late))
         return;
     if (buffer->has_shape) {
@@ -144,7 +145,6 @@ static void launch_read(struct pod *pod, struct pod_op *op,
         pod_free(op->shape);
         op->shape = NULL;
     }
-    transfer->from = pod->hosts[op->host];
     transfer->from_handle = op->buffer_number;
     pod_transfer_start_locked(transfer, after);
 }

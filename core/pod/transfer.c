@@ -60,16 +60,27 @@ static void transfer_drop(struct pod_transfer_slot *slot)
 
 // -------------------------------------------------------------------- pieces
 
-static size_t transfer_chunk(const struct pod_transfer *transfer)
+static bool transfer_is_whole(const struct pod_host *host)
 {
+    return host != NULL && (host->features & POD_DRIVER_WHOLE) != 0;
+}
+
+size_t pod_transfer_piece(const struct pod_transfer *transfer)
+{
+    bool whole =
+        transfer_is_whole(transfer->from) || transfer_is_whole(transfer->to);
+
+    // A pattern in `blob` is no longer than a usual piece.
+    if (whole && transfer->period == 0 && transfer->total > 0)
+        return (size_t)transfer->total;
     return transfer->pod->options.chunk_bytes;
 }
 
 static struct pod_transfer_slot *transfer_slot_at(struct pod_transfer *transfer,
                                                   uint64_t offset)
 {
-    return &transfer
-                ->slots[offset / transfer_chunk(transfer) % POD_TRANSFER_SLOTS];
+    return &transfer->slots[offset / pod_transfer_piece(transfer) %
+                            POD_TRANSFER_SLOTS];
 }
 
 // The first call of an operation bears its number, but an ALLOCATE's own number
@@ -137,7 +148,7 @@ static bool transfer_hosts_up(const struct pod_transfer *transfer)
 static void transfer_pump(struct pod_transfer *transfer,
                           struct pod_after *after)
 {
-    size_t chunk = transfer_chunk(transfer);
+    size_t chunk = pod_transfer_piece(transfer);
 
     if (!transfer->failing && transfer->next < transfer->total &&
         !transfer_hosts_up(transfer))
@@ -168,7 +179,7 @@ static void transfer_pump(struct pod_transfer *transfer,
 static void transfer_keep(struct pod_transfer *transfer,
                           struct pod_transfer_slot *slot)
 {
-    size_t index = (size_t)(slot->offset / transfer_chunk(transfer));
+    size_t index = (size_t)(slot->offset / pod_transfer_piece(transfer));
 
     transfer->op->chunks[index] = slot->blob;
     slot->blob = NULL;

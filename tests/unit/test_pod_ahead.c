@@ -295,10 +295,42 @@ static void test_a_copy_that_fails_otherwise_has_failed(void **state)
     assert_int_equal(fake_open(fix->host[0]), 0);
 }
 
+// ----------------------------------------------------------------------- whole
+
+static int setup_whole(void **state)
+{
+    return setup_with(state, POD_DRIVER_WHOLE);
+}
+
+static void test_some_hosts_move_whole_buffers(void **state)
+{
+    struct fixture *fix = *state; // pieces have 16 bytes elsewhere
+    uint64_t buffer = fixture_allocate(fix, 0, 40);
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 0, 40);
+    struct fake_call call;
+
+    assert_true(fake_find(fix->host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.count, 40);
+    fixture_run(fix);
+    assert_state(fix, write, "SUCCEEDED");
+    uint64_t read = fixture_read(fix, buffer);
+    assert_true(fake_find(fix->host[0], FAKE_READ, &call));
+    assert_int_equal(call.count, 40);
+    fixture_run(fix);
+    assert_state(fix, read, "SUCCEEDED");
+    struct pod_data data;
+    struct pod_err err;
+    assert_int_equal(pod_take_data(fix->pod, read, &data, &err), POD_OK);
+    assert_int_equal(data.bytes, 40);
+    pod_data_fini(&data);
+}
+
 int main(void)
 {
 #define AHEAD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define PEERS(test) cmocka_unit_test_setup_teardown(test, setup_peers, teardown)
+#define WHOLE(test) cmocka_unit_test_setup_teardown(test, setup_whole, teardown)
     const struct CMUnitTest tests[] = {
         AHEAD(test_a_chain_is_sent_at_once),
         AHEAD(test_answers_may_come_in_any_order),
@@ -313,6 +345,7 @@ int main(void)
         PEERS(test_a_copy_goes_from_host_to_host),
         PEERS(test_a_copy_that_finds_no_way_goes_through_here),
         PEERS(test_a_copy_that_fails_otherwise_has_failed),
+        WHOLE(test_some_hosts_move_whole_buffers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
