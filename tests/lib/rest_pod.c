@@ -19,6 +19,7 @@ struct rest {
     struct pod_spec_shared *hosts;
     struct api_app app;
     struct api_server *server;
+    char *tls_ca;
 };
 
 static void rest_notify(void *arg)
@@ -54,8 +55,16 @@ struct rest *rest_start(const struct rest_options *options)
     assert_int_equal(pod_spec_parse(text, &spec, &err), POD_OK);
     assert_int_equal(pod_spec_add_hosts(&spec, rest->pod, &rest->hosts, &err),
                      POD_OK);
-    struct api_server_options server = {.listen = "127.0.0.1:0",
-                                        .limits = options->limits};
+    struct api_server_options server = {
+        .listen = options->listen != NULL ? options->listen : "127.0.0.1:0",
+        .limits = options->limits,
+        .answers = options->answers,
+        .token_file = options->token_file,
+        .tls_cert = options->tls_cert,
+        .tls_key = options->tls_key,
+    };
+    if (options->tls_ca != NULL)
+        rest->tls_ca = strdup(options->tls_ca);
     api_app_init(&rest->app, rest->pod);
     api_app_setup(&rest->app, &server);
     assert_int_equal(api_server_new(&server, &rest->server, &err), POD_OK);
@@ -80,6 +89,7 @@ void rest_stop(struct rest *rest)
     api_server_free(rest->server);
     pod_destroy(rest->pod);
     pod_spec_shared_free(rest->hosts);
+    free(rest->tls_ca);
     free(rest);
 }
 
@@ -144,6 +154,22 @@ static struct curl_slist *rest_set_request(CURL *curl, const char *method,
     return list;
 }
 
+// Where the server is, and how to speak to it.
+static void rest_set_server(const struct rest *rest, CURL *curl,
+                            const char *path, char *out_url, size_t size)
+{
+    const char *address = api_server_address(rest->server);
+    const char *host = address;
+    if (strncmp(address, "unix:", 5) == 0) {
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, address + 5);
+        host = "localhost";
+    }
+    if (rest->tls_ca != NULL)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, rest->tls_ca);
+    (void)snprintf(out_url, size, "%s://%s%s",
+                   rest->tls_ca != NULL ? "https" : "http", host, path);
+}
+
 struct rest_answer rest_try(struct rest *rest, const char *method,
                             const char *path, const char *const *headers,
                             const void *body, size_t size)
@@ -154,8 +180,7 @@ struct rest_answer rest_try(struct rest *rest, const char *method,
     char url[2048];
     CURL *curl = curl_easy_init();
     assert_non_null(curl);
-    (void)snprintf(url, sizeof(url), "http://%s%s",
-                   api_server_address(rest->server), path);
+    rest_set_server(rest, curl, path, url, sizeof(url));
     struct curl_slist *list =
         rest_set_request(curl, method, headers, body, size);
     for (; headers != NULL && *headers != NULL; headers++)

@@ -23,6 +23,12 @@ struct rest_options {
     uint64_t history_count; // 0: 1,000
     size_t change_count;    // 0: the engine's default
     struct api_limits limits;
+    struct api_answers_limits answers;
+    const char *listen; // NULL: 127.0.0.1:0
+    const char *token_file;
+    const char *tls_cert; // and then the client speaks TLS, and
+    const char *tls_key;
+    const char *tls_ca; // knows this one alone
 };
 
 struct rest *rest_start(const struct rest_options *options);

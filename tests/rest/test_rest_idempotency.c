@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idempotency-Key over HTTP: what is given again and what is refused, equal
+// requests at once, and clients that go away.
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/http_client.h"
+#include "tests/lib/rest_pod.h"
+
+#define JSON  "Content-Type: application/json"
+#define BYTES "Content-Type: application/octet-stream"
+
+enum { MANY = 100 };
+
+static int setup(void **state)
+{
+    const struct rest_options options = {.pod = "local:2x1x1,hosts=2,hbm=1MiB"};
+    *state = rest_start(&options);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rest_stop(*state);
+    return 0;
+}
+
+// A request with a key; `type` may be NULL, `more` is one more header or NULL.
+static struct rest_answer ask(struct rest *rest, const char *method,
+                              const char *path, const char *key,
+                              const char *type, const char *more,
+                              const char *body)
+{
+    char line[400];
+    const char *headers[4] = {line};
+    size_t count = 1;
+
+    (void)snprintf(line, sizeof(line), "Idempotency-Key: %s", key);
+    if (type != NULL)
+        headers[count++] = type;
+    if (more != NULL)
+        headers[count++] = more;
+    return rest_ask(rest, method, path, headers, body,
+                    body != NULL ? strlen(body) : 0);
+}
+
+static struct rest_answer allocate(struct rest *rest, const char *key,
+                                   const char *bytes)
+{
+    char body[64];
+
+    (void)snprintf(body, sizeof(body), "{\"core\":0,\"bytes\":\"%s\"}", bytes);
+    return ask(rest, "POST", "/v1/buffers", key, JSON, NULL, body);
+}
+
+static bool is_replay(const struct rest_answer *answer)
+{
+    const char *value = rest_header(answer, "Idempotency-Replayed");
+
+    return value != NULL && strcmp(value, "true") == 0;
+}
+
+// Asserts that the second answer is the first one given again, but for what is
+// of the request itself.
+static void is_again(struct rest_answer first, struct rest_answer second)
+{
+    static const char *const same[] = {"Content-Type", "Location",
+                                       "Operation-Location"};
+
+    assert_in_range(first.status, 200, 299);
+    assert_int_equal(first.status, second.status);
+    assert_false(is_replay(&first));
+    assert_true(is_replay(&second));
+    assert_string_equal(first.body, second.body);
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        char value[512] = "";
+        const char *found = rest_header(&first, same[i]);
+        if (found != NULL)
+            (void)snprintf(value, sizeof(value), "%s", found);
+        found = rest_header(&second, same[i]);
+        assert_string_equal(value, found != NULL ? found : "");
+    }
+    rest_answer_free(&first);
+    rest_answer_free(&second);
+}
+
+static void allocate_twice(struct rest *rest, const char *key)
+{
+    struct rest_answer first = allocate(rest, key, "16");
+
+    is_again(first, allocate(rest, key, "16"));
+}
+
+// The number of the operation that is made next.
+static long next_number(struct rest *rest)
+{
+    json_t *event =
+        rest_submit(rest, "/v1/buffers", "{\"core\":0,\"bytes\":\"8\"}");
+    long number = strtol(rest_text(event, "id") + strlen("op-"), NULL, 10);
+
+    json_decref(event);
+    return number;
+}
+
+static void test_gives_the_first_answer_again(void **state)
+{
+    struct rest *rest = *state;
+
+    allocate_twice(rest, "again");
+    long number = next_number(rest);
+    struct rest_answer third = allocate(rest, "again", "16");
+    assert_true(is_replay(&third));
+    rest_answer_free(&third);
+    assert_int_equal(next_number(rest), number + 1);
+    // With quotes, as the standard writes it, and without.
+    struct rest_answer quoted = allocate(rest, "\"again\"", "16");
+    assert_true(is_replay(&quoted));
+    rest_answer_free(&quoted);
+    // How long the client waits does not count.
+    struct rest_answer waits =
+        ask(rest, "POST", "/v1/buffers?wait=5s", "again", JSON,
+            "Prefer: wait=5", "{\"core\":0,\"bytes\":\"16\"}");
+    assert_true(is_replay(&waits));
+    assert_int_equal(waits.status, 202);
+    rest_answer_free(&waits);
+}
+
+static void test_another_request_is_refused(void **state)
+{
+    static const struct {
+        const char *method;
+        const char *rest; // of the path
+        const char *type;
+        const char *more;
+        const char *body;
+    } others[] = {
+        {"PUT", "/data", BYTES, NULL, "abce"},
+        {"PUT", "/data", BYTES, NULL, "abcde"},
+        {"PUT", "/data", BYTES, NULL, ""},
+        {"PUT", "/data", BYTES, "Transfer-Encoding: chunked", "abcde"},
+        {"PUT", "/data?priority=1", BYTES, NULL, "abcd"},
+        {"PUT", "/data", "Content-Type: application/x-npy", NULL, "abcd"},
+        {"PUT", "/data", BYTES, "Content-Range: bytes 0-3/4", "abcd"},
+        {"POST", ":copy", JSON, NULL, "{}"},
+        {"DELETE", "", NULL, NULL, NULL},
+    };
+    struct rest *rest = *state;
+    char path[128];
+    char id[32];
+
+    json_t *event =
+        rest_submit(rest, "/v1/buffers", "{\"core\":0,\"bytes\":\"4\"}");
+    (void)snprintf(id, sizeof(id), "%s", rest_text(event, "buffer"));
+    json_decref(event);
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data", id);
+    struct rest_answer first =
+        ask(rest, "PUT", path, "other", BYTES, NULL, "abcd");
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        (void)snprintf(path, sizeof(path), "/v1/buffers/%s%s", id,
+                       others[i].rest);
+        rest_is_problem(ask(rest, others[i].method, path, "other",
+                            others[i].type, others[i].more, others[i].body),
+                        422, "IDEMPOTENCY_KEY_REUSED");
+    }
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data", id);
+    is_again(first, ask(rest, "PUT", path, "other", BYTES, NULL, "abcd"));
+}
+
+// The bytes are compared and not kept, so nothing that the first request needed
+// has to be there still.
+static void test_replay_needs_no_handle(void **state)
+{
+    struct rest *rest = *state;
+    char path[128];
+    char id[32];
+
+    json_t *event =
+        rest_submit(rest, "/v1/buffers", "{\"core\":0,\"bytes\":\"4\"}");
+    (void)snprintf(id, sizeof(id), "%s", rest_text(event, "buffer"));
+    json_decref(event);
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data", id);
+    struct rest_answer put = ask(rest, "PUT", path, "put", BYTES, NULL, "abcd");
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s", id);
+    struct rest_answer freed =
+        ask(rest, "DELETE", path, "delete", NULL, NULL, NULL);
+    is_again(freed, ask(rest, "DELETE", path, "delete", NULL, NULL, NULL));
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data", id);
+    rest_is_problem(ask(rest, "PUT", path, "late", BYTES, NULL, "abcd"), 409,
+                    "HANDLE_FREED");
+    is_again(put, ask(rest, "PUT", path, "put", BYTES, NULL, "abcd"));
+}
+
+static void test_refusals_burn_no_key(void **state)
+{
+    struct rest *rest = *state;
+
+    rest_is_problem(allocate(rest, "burn", "x"), 400, "BAD_VALUE");
+    rest_is_problem(ask(rest, "POST", "/v1/buffers", "burn", JSON, NULL, "{"),
+                    400, "BAD_JSON");
+    rest_is_problem(allocate(rest, "burn", "99999999"), 422,
+                    "RESOURCE_EXHAUSTED");
+    allocate_twice(rest, "burn");
+}
+
+static void test_malformed_keys(void **state)
+{
+    struct rest *rest = *state;
+    char key[300];
+
+    memset(key, 'a', sizeof(key));
+    key[256] = '\0';
+    rest_is_problem(allocate(rest, key, "16"), 400, "BAD_PARAMETER");
+    key[255] = '\0';
+    allocate_twice(rest, key);
+    rest_is_problem(allocate(rest, "\"\"", "16"), 400, "BAD_PARAMETER");
+    rest_is_problem(allocate(rest, "a\tb", "16"), 400, "BAD_PARAMETER");
+    rest_is_problem(allocate(rest, "\xc3\xa4", "16"), 400, "BAD_PARAMETER");
+    rest_is_problem(ask(rest, "POST", "/v1/buffers", "one", JSON,
+                        "Idempotency-Key: one", "{\"core\":0,\"bytes\":\"8\"}"),
+                    400, "BAD_PARAMETER");
+    // Where nothing is made a key is nothing.
+    struct rest_answer get =
+        ask(rest, "GET", "/v1/pod", "a\tb", NULL, NULL, NULL);
+    assert_int_equal(get.status, 200);
+    rest_answer_free(&get);
+}
+
+// --------------------------------------------------------------------- at once
+
+static void await_parked(const struct rest *rest, uint64_t wanted)
+{
+    struct api_server_counts counts = {.parked = UINT64_MAX};
+    time_t end = time(NULL) + 20;
+
+    while (counts.parked != wanted && time(NULL) < end) {
+        (void)sched_yield();
+        api_server_counts(rest_server(rest), &counts);
+    }
+    assert_int_equal(counts.parked, wanted);
+}
+
+// Sends a request that waits for `op`, with a key; gives the socket.
+static int send_waiting(const struct rest *rest, const char *op,
+                        const char *key, const char *bytes)
+{
+    char body[128];
+    char request[512];
+    int fd = client_connect(api_server_port(rest_server(rest)));
+    int length =
+        snprintf(body, sizeof(body),
+                 "{\"core\":0,\"bytes\":\"%s\",\"after\":[\"%s\"]}", bytes, op);
+
+    (void)snprintf(request, sizeof(request),
+                   "POST /v1/buffers?wait=30s HTTP/1.1\r\nHost: localhost\r\n"
+                   "Idempotency-Key: %s\r\n" JSON "\r\n"
+                   "Content-Length: %d\r\n\r\n%s",
+                   key, length, body);
+    assert_true(client_puts(fd, request));
+    return fd;
+}
+
+// The operation of an answer, as a copy; frees the answer.
+static void read_operation(int fd, int *out_status, bool *out_replayed,
+                           char out_op[32])
+{
+    struct client_answer answer = client_read(fd, false);
+    json_t *event = json_loads(answer.body, 0, NULL);
+
+    *out_status = answer.status;
+    *out_replayed = client_header(&answer, "Idempotency-Replayed") != NULL;
+    (void)snprintf(out_op, 32, "%s", rest_text(event, "id"));
+    json_decref(event);
+    client_answer_free(&answer);
+    (void)close(fd);
+}
+
+static void test_equal_requests_at_once(void **state)
+{
+    struct rest *rest = *state;
+    struct rest_spin spin = rest_spin_make(rest, 1);
+    int fds[MANY];
+    char first[32] = "";
+    char op[32];
+    unsigned made = 0;
+
+    rest_spin_start(rest, &spin, op);
+    for (int i = 0; i < MANY; i++)
+        fds[i] = send_waiting(rest, op, "many", "16");
+    await_parked(rest, MANY);
+    // Another request with the key of one in flight need not wait to be told.
+    int other = send_waiting(rest, op, "many", "32");
+    struct client_answer refused = client_read(other, false);
+    assert_int_equal(refused.status, 422);
+    client_answer_free(&refused);
+    (void)close(other);
+    rest_spin_stop(rest, op);
+    for (int i = 0; i < MANY; i++) {
+        char made_by[32];
+        bool replayed;
+        int status;
+        read_operation(fds[i], &status, &replayed, made_by);
+        // `after` a cancelled operation is skipped, which is an outcome too.
+        assert_int_equal(status, 201);
+        if (i == 0)
+            (void)snprintf(first, sizeof(first), "%s", made_by);
+        assert_string_equal(made_by, first);
+        made += !replayed;
+    }
+    assert_int_equal(made, 1);
+}
+
+// The client that made the operation goes away: who waits behind it, and who
+// asks later, is told of that operation.
+static void test_first_client_goes_away(void **state)
+{
+    struct rest *rest = *state;
+    struct rest_spin spin = rest_spin_make(rest, 1);
+    char op[32];
+    char made[2][32];
+    bool replayed;
+    int status;
+
+    rest_spin_start(rest, &spin, op);
+    long number = next_number(rest);
+    int first = send_waiting(rest, op, "gone", "16");
+    await_parked(rest, 1);
+    int second = send_waiting(rest, op, "gone", "16");
+    await_parked(rest, 2);
+    (void)close(first);
+    read_operation(second, &status, &replayed, made[0]);
+    assert_int_equal(status, 202);
+    assert_true(replayed);
+    read_operation(send_waiting(rest, op, "gone", "16"), &status, &replayed,
+                   made[1]);
+    assert_true(replayed);
+    assert_string_equal(made[0], made[1]);
+    assert_int_equal(next_number(rest), number + 2);
+    rest_spin_stop(rest, op);
+}
+
+static void test_waiters_may_go_away(void **state)
+{
+    struct rest *rest = *state;
+    struct rest_spin spin = rest_spin_make(rest, 1);
+    char op[32];
+    char made[32];
+    bool replayed;
+    int status;
+
+    rest_spin_start(rest, &spin, op);
+    int first = send_waiting(rest, op, "waiter", "16");
+    await_parked(rest, 1);
+    int second = send_waiting(rest, op, "waiter", "16");
+    await_parked(rest, 2);
+    (void)close(second);
+    await_parked(rest, 1);
+    rest_spin_stop(rest, op);
+    read_operation(first, &status, &replayed, made);
+    assert_false(replayed);
+}
+
+static void test_draining_answers_all(void **state)
+{
+    const struct rest_options options = {.pod = NULL};
+    struct rest *rest = rest_start(&options);
+    struct rest_spin spin = rest_spin_make(rest, 1);
+    char op[32];
+    char made[2][32];
+    bool replayed[2];
+    int status;
+
+    (void)state;
+    rest_spin_start(rest, &spin, op);
+    int first = send_waiting(rest, op, "drain", "16");
+    await_parked(rest, 1);
+    int second = send_waiting(rest, op, "drain", "16");
+    await_parked(rest, 2);
+    rest_drain(rest);
+    read_operation(first, &status, &replayed[0], made[0]);
+    assert_int_equal(status, 202);
+    read_operation(second, &status, &replayed[1], made[1]);
+    assert_int_equal(status, 202);
+    assert_string_equal(made[0], made[1]);
+    assert_true(!replayed[0] && replayed[1]);
+    rest_stop(rest);
+}
+
+static void test_keys_are_bounded(void **state)
+{
+    const struct rest_options options = {.answers = {.count = 2}};
+    struct rest *rest = rest_start(&options);
+
+    (void)state;
+    struct rest_answer first = allocate(rest, "1", "16");
+    rest_answer_free(&first);
+    allocate_twice(rest, "2");
+    allocate_twice(rest, "3");
+    struct rest_answer fresh = allocate(rest, "1", "16");
+    assert_int_equal(fresh.status, 202);
+    assert_false(is_replay(&fresh));
+    rest_answer_free(&fresh);
+    rest_stop(rest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gives_the_first_answer_again),
+        cmocka_unit_test(test_another_request_is_refused),
+        cmocka_unit_test(test_replay_needs_no_handle),
+        cmocka_unit_test(test_refusals_burn_no_key),
+        cmocka_unit_test(test_malformed_keys),
+        cmocka_unit_test(test_equal_requests_at_once),
+        cmocka_unit_test(test_first_client_goes_away),
+        cmocka_unit_test(test_waiters_may_go_away),
+        cmocka_unit_test(test_draining_answers_all),
+        cmocka_unit_test(test_keys_are_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
