@@ -209,8 +209,11 @@ static enum pod_code cloud_compile(struct cloud_work *work, struct pod_err *err)
                            " replicas; 1 to %d are possible",
                            replicas, WORKER_MAX_REPLICAS);
     work->request.format = POD_FORMAT_HLO_PROTO;
-    work->request.replicas = (uint32_t)replicas;
     work->bulk = compile->hlo_program;
+    work->request.independent =
+        replicas > 1 &&
+        cloud_program_independent(work->bulk.data, work->bulk.len);
+    work->request.replicas = work->request.independent ? 1 : (uint32_t)replicas;
     work->has_bulk = true;
     return POD_OK;
 }
@@ -224,8 +227,8 @@ static enum pod_code cloud_load(struct cloud_work *work, struct pod_err *err)
     return cloud_target(work, WORKER_LOAD, load->compiled_program_handle, err);
 }
 
-// The replica of a gang that runs on a core of this host, and whether all
-// others do too.
+// The replica of a gang that runs on the program's core, and whether all others
+// run on this host too.
 static enum pod_code
 cloud_place(struct cloud_work *work,
             const Xla__DeviceAssignmentProto__ComputationDevice *devices,
@@ -241,11 +244,11 @@ cloud_place(struct cloud_work *work,
     for (size_t i = 0; i < devices->n_replica_device_ids; i++) {
         int64_t id = devices->replica_device_ids[i];
         if (id < 0 || id > INT32_MAX ||
-            !worker_slice_own_core(&work->service->slice, (uint32_t)id, &core))
-            return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
-                               "core %" PRId64 " of the assignment is not this "
-                               "host's: gangs over several workers need podd",
-                               id);
+            !worker_slice_own_core(&work->service->slice, (uint32_t)id,
+                                   &core)) {
+            work->request.scattered = true;
+            continue;
+        }
         if (core != own)
             continue;
         if (found)
@@ -288,8 +291,10 @@ cloud_assign_message(struct cloud_work *work,
     if (replicas == 1)
         return POD_OK;
     work->request.replica_count = (uint32_t)replicas;
-    work->request.gathered = true;
-    return cloud_place(work, assignment->computation_devices[0], err);
+    enum pod_code code =
+        cloud_place(work, assignment->computation_devices[0], err);
+    work->request.gathered = !work->request.scattered;
+    return code;
 }
 
 static enum pod_code cloud_assign(struct cloud_work *work,

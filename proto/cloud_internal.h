@@ -27,6 +27,10 @@ enum pod_code cloud_entry(struct cloud_service *service,
 struct pod_wire_out *cloud_pack(struct answers *answers,
                                 const struct worker_answer *answer);
 
+// Whether no replica of an HloProto looks at another; false also when it cannot
+// be read.
+bool cloud_program_independent(const void *data, size_t size);
+
 // QuerySystemInfoResponse. NULL: no memory.
 struct pod_wire_out *cloud_pack_info(const struct cloud_service *service);
 

@@ -107,6 +107,11 @@ struct worker_request {
     const struct pod_driver_launch *launches; // handles of the session
     size_t launch_count;
     uint32_t replica_count; // of the whole gang; all are on this worker
+    // Compile: its replicas do not look at each other, and it is compiled for
+    // one: its executions run alone, whatever they say.
+    bool independent;
+    // Execute: replicas of it are elsewhere; only an independent program runs.
+    bool scattered;
     // Execute with one launch of several: the others come as operations of
     // their own, with equal programs and gang_key; they run together, the n-th
     // of each replica with the n-th of the others.

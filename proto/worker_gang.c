@@ -84,6 +84,16 @@ enum pod_code worker_gang_join_locked(struct worker_op *op, uint64_t number,
     return err->code;
 }
 
+void worker_gang_detach_locked(struct worker_op *op)
+{
+    struct worker_gang *gang = op->gang;
+    if (gang == NULL)
+        return;
+    gang->members[op->gang_place] = NULL;
+    op->gang = NULL;
+    worker_gang_unref_locked(gang);
+}
+
 bool worker_gang_ready_locked(struct worker_op *op)
 {
     struct worker_gang *gang = op->gang;

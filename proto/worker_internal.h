@@ -56,11 +56,12 @@ struct worker_object {
     int refs;                // one for the map, one for each that names it
     bool made;               // it exists on the driver
     struct worker_op *maker; // until it has settled
-    // The last operation that writes it, and those that read it since; not
-    // settled yet.
-    struct worker_op *writer;
-    struct pod_list readers;         // struct worker_use
-    uint64_t source;                 // a load: its program
+    // Uses by operations that have not settled, but for those that a later
+    // writer waits for: whoever waits for that one waits for them.
+    struct pod_list readers; // struct worker_use
+    struct pod_list writers;
+    uint64_t source;  // a load: its program
+    bool independent; // a program or load: worker_request.independent
     struct worker_object **children; // of a tuple, with references
     size_t child_count;
     size_t depth; // of a tuple: tuples in it, and itself
@@ -71,7 +72,7 @@ struct worker_use {
     struct worker_op *op;
     struct worker_object *object; // with a reference
     bool write;
-    struct pod_list link; // in the object's readers
+    struct pod_list link; // in the object's readers or writers
 };
 
 // Executions that run together, each an operation of its own.
@@ -228,6 +229,8 @@ void worker_session_sweep_locked(struct worker_session *session);
 // Copies an error, or a constant one when there is no memory.
 struct pod_err *worker_err_copy(const struct pod_err *err);
 void worker_err_free(struct pod_err *err);
+// The operation's own copy of request.launches.
+struct pod_driver_launch *worker_op_launches(struct worker_op *op);
 void worker_op_free_locked(struct worker_op *op);
 // The outcome is known.
 void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
@@ -286,6 +289,8 @@ void worker_launch_locked(struct worker_op *op);
 enum pod_code worker_gang_join_locked(struct worker_op *op, uint64_t number,
                                       uint64_t *out_root, struct pod_err *err)
     __attribute__((warn_unused_result));
+// A member that turns out to run alone goes.
+void worker_gang_detach_locked(struct worker_op *op);
 // One more member may begin: whether all may.
 bool worker_gang_ready_locked(struct worker_op *op);
 // The operation has ended: if badly, so do the others.

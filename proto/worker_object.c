@@ -31,6 +31,7 @@ static struct worker_object *object_new(struct worker_session *session,
     object->refs = 1;
     object->maker = maker;
     pod_list_init(&object->readers);
+    pod_list_init(&object->writers);
     pod_list_init(&object->member);
     pod_list_push_back(&session->object_list, &object->member);
     return object;
@@ -118,6 +119,8 @@ void worker_objects_settle_locked(struct worker_op *op)
     if (made == NULL || made->maker != op)
         return;
     made->maker = NULL;
+    if (op->request.kind == WORKER_LOAD && op->worked)
+        made->independent = op->named[0]->independent;
     worker_object_made_locked(op->session->worker, made,
                               op->worked && !op->forward);
     if (!made->made)
@@ -239,32 +242,38 @@ static size_t uses_count(const struct worker_object *object)
 // Operations of a session are numbered in the order in which its client made
 // them, and wait for lower numbers only. They may arrive in another order; one
 // that comes late is not put behind higher numbers, for those may wait for it.
-static enum pod_code use_edge_locked(struct worker_op *op,
-                                     struct worker_op *earlier,
-                                     struct pod_err *err)
+static bool use_before(const struct worker_use *use, const struct worker_op *op)
 {
-    if (earlier == NULL || earlier->request.number >= op->request.number)
-        return POD_OK;
-    return worker_dep_locked(op->session->worker, earlier, false, err);
+    return use->op->request.number < op->request.number;
 }
 
 static enum pod_code use_edges_locked(struct worker_op *op,
-                                      struct worker_object *object, bool write,
+                                      struct pod_list *uses,
                                       struct pod_err *err)
 {
-    enum pod_code code = use_edge_locked(op, object->writer, err);
-    if (!write)
-        return code;
-    for (struct pod_list *item = object->readers.next;
-         item != &object->readers && code == POD_OK; item = item->next) {
-        struct worker_use *reader =
-            POD_CONTAINER(item, struct worker_use, link);
-        code = use_edge_locked(op, reader->op, err);
+    enum pod_code code = POD_OK;
+    for (struct pod_list *item = uses->next; item != uses && code == POD_OK;
+         item = item->next) {
+        struct worker_use *use = POD_CONTAINER(item, struct worker_use, link);
+        if (use_before(use, op))
+            code = worker_dep_locked(op->session->worker, use->op, false, err);
     }
     return code;
 }
 
-// Those that a new writer waits for need not be waited for by later ones.
+// A writer waits for all before it, so later ones need not.
+static void use_replace_locked(const struct worker_op *op,
+                               struct pod_list *uses)
+{
+    struct pod_list *item = uses->next;
+    while (item != uses) {
+        struct worker_use *use = POD_CONTAINER(item, struct worker_use, link);
+        item = item->next;
+        if (use_before(use, op))
+            pod_list_remove(&use->link);
+    }
+}
+
 static void use_enter_locked(struct worker_use *use)
 {
     struct worker_object *object = use->object;
@@ -272,9 +281,21 @@ static void use_enter_locked(struct worker_use *use)
         pod_list_push_back(&object->readers, &use->link);
         return;
     }
-    while (pod_list_pop_front(&object->readers) != NULL)
-        ;
-    object->writer = use->op;
+    use_replace_locked(use->op, &object->readers);
+    use_replace_locked(use->op, &object->writers);
+    pod_list_push_back(&object->writers, &use->link);
+}
+
+// An operation that writes what it reads, reads it first.
+static bool use_is_written_by(const struct worker_object *object,
+                              const struct worker_op *op)
+{
+    for (struct pod_list *item = object->writers.next; item != &object->writers;
+         item = item->next) {
+        if (POD_CONTAINER(item, struct worker_use, link)->op == op)
+            return true;
+    }
+    return false;
 }
 
 static enum pod_code use_add_locked(struct worker_op *op,
@@ -287,9 +308,11 @@ static enum pod_code use_add_locked(struct worker_op *op,
             code = use_add_locked(op, object->children[i], write, err);
         return code;
     }
-    if (object->writer == op)
-        return POD_OK; // read and written: it is read first
-    enum pod_code code = use_edges_locked(op, object, write, err);
+    if (use_is_written_by(object, op))
+        return POD_OK;
+    enum pod_code code = use_edges_locked(op, &object->writers, err);
+    if (code == POD_OK && write)
+        code = use_edges_locked(op, &object->readers, err);
     if (code != POD_OK)
         return code;
     struct worker_use *use = &op->uses[op->use_count++];
@@ -357,8 +380,6 @@ void worker_unuse_locked(struct worker_op *op)
     for (size_t i = 0; i < op->use_count; i++) {
         struct worker_use *use = &op->uses[i];
         pod_list_remove(&use->link);
-        if (use->object->writer == op)
-            use->object->writer = NULL;
         worker_object_unref_locked(use->object);
     }
     op->use_count = 0;

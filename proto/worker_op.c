@@ -188,7 +188,7 @@ static struct worker_op *op_new(struct worker_session *session,
     struct worker_op *op = pod_calloc(1, sizeof(*op) + bytes);
     if (op == NULL)
         return NULL;
-    struct pod_driver_launch *launches = (struct pod_driver_launch *)(op + 1);
+    struct pod_driver_launch *launches = worker_op_launches(op);
     op->session = session;
     op->request = *request;
     op->request.launches = launches;
@@ -206,6 +206,11 @@ static struct worker_op *op_new(struct worker_session *session,
     pod_list_init(&op->member);
     pod_list_init(&op->waiting);
     return op;
+}
+
+struct pod_driver_launch *worker_op_launches(struct worker_op *op)
+{
+    return (struct pod_driver_launch *)(op + 1);
 }
 
 static size_t op_named_count(const struct worker_request *request)
@@ -367,6 +372,7 @@ static enum pod_code op_describe(struct worker_op *op, struct pod_err *err)
         return op_describe_tuple(op, object, err);
     if (kind == WORKER_COMPILE) {
         object->kind = WORKER_PROGRAM;
+        object->independent = request->independent;
     } else if (kind == WORKER_LOAD) {
         object->kind = WORKER_LOADED;
         object->source = request->target;

@@ -171,7 +171,13 @@ static enum pod_code run_check_all(const struct worker_op *op,
 {
     enum pod_code code = POD_OK;
     if (op->request.kind == WORKER_EXECUTE)
-        return run_check_execute(op, err);
+        code = run_check_execute(op, err);
+    if (code == POD_OK && op->request.scattered && !op->named[0]->independent)
+        code = pod_err_set(err, POD_REASON_UNIMPLEMENTED,
+                           "replicas of this program exchange data, and some "
+                           "are on other workers: that needs podd");
+    if (op->request.kind == WORKER_EXECUTE)
+        return code;
     for (size_t i = 0; i < op->named_count && code == POD_OK; i++)
         code = run_check(op->named[i], run_wants(op->request.kind), err);
     return code == POD_OK ? run_check_length(op, err) : code;
@@ -429,6 +435,15 @@ static void run_execute_locked(struct worker_op *op)
     pod_mutex_lock(&worker->lock);
 }
 
+// Replicas that have nothing to do with each other need not meet.
+static void run_alone_locked(struct worker_op *op)
+{
+    struct pod_driver_launch *launches = worker_op_launches(op);
+    worker_gang_detach_locked(op);
+    launches[0].replica = 0;
+    op->request.replica_count = 1;
+}
+
 void worker_launch_locked(struct worker_op *op)
 {
     struct pod_err err = POD_ERR_NONE;
@@ -444,6 +459,8 @@ void worker_launch_locked(struct worker_op *op)
     }
     if (run_nothing_locked(op))
         return;
+    if (op->request.kind == WORKER_EXECUTE && op->named[0]->independent)
+        run_alone_locked(op);
     if (op->request.kind != WORKER_EXECUTE)
         run_single_locked(op);
     else if (op->gang == NULL || worker_gang_ready_locked(op))

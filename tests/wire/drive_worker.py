@@ -169,13 +169,7 @@ def case_replay_pod_of_two():
     workers = [
         Worker(*flags, "--hbm", "512", "--host-id", str(i)) for i in (0, 1)
     ]
-    # A gang over both workers cannot be told from two of one worker each, so
-    # it is refused by name.
-    replay(
-        "pod-two-hosts-tour",
-        workers,
-        ({11: UNIMPLEMENTED}, {7: UNIMPLEMENTED}),
-    )
+    replay("pod-two-hosts-tour", workers)
 
 
 def case_replay_errors_and_reset():
@@ -587,7 +581,7 @@ def case_gang_on_two_cores():
     got = c.run(
         streams[0],
         c.execute(910, 10, [20], [30], [0, 0]),
-        c.execute(911, 10, [20], [30], [0, 7]),
+        c.execute(911, 10, [20], [30], [0, 7]),  # the sum needs core 7
         c.execute(912, 10, [20], [30], [1, 1]),
     )
     equal(
