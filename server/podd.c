@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -196,24 +197,38 @@ static enum pod_code podd_catch_signals(struct pod_err *err)
     return POD_OK;
 }
 
-// Returns when the process is to end. SIGHUP has the files of tokens and
-// certificate looked at (they are anyway, once a second while they are used).
-static void podd_wait_signal(struct podd *podd)
+// What comes out of the pipe next. Not a bare read, which the kernel would
+// begin anew after a handler: a sanitizer that puts handlers off until a call
+// returns would never run them.
+static char podd_next_signal(void)
 {
+    struct pollfd pipe_end = {.fd = signal_pipe[0], .events = POLLIN};
     char byte = 't';
-    do {
-        ssize_t got = read(signal_pipe[0], &byte, 1);
-        if (got < 0 && errno == EINTR)
-            byte = 'e';
-        else if (got == 1 && byte == 'h')
+    int ready = poll(&pipe_end, 1, -1);
+    if (ready < 0 || read(signal_pipe[0], &byte, 1) < 0)
+        return errno == EINTR ? 'e' : 't';
+    return byte;
+}
+
+// Returns when the process is to end (true), or when nobody need wait for that
+// any more. SIGHUP has the files of tokens and certificate looked at (they are
+// anyway, once a second while they are used).
+static bool podd_wait_signal(struct podd *podd)
+{
+    char byte = podd_next_signal();
+    while (byte != 't' && byte != 'q') {
+        if (byte == 'h')
             api_server_reload(podd->server);
-    } while (byte != 't');
+        byte = podd_next_signal();
+    }
+    return byte == 't';
 }
 
 // A second signal ends the process at once, whatever the drain waits for.
 static void *podd_second_signal(void *arg)
 {
-    podd_wait_signal(arg);
+    if (!podd_wait_signal(arg))
+        return NULL;
     pod_log(POD_LOG_WARN, "podd", "second signal: exit without draining");
     _exit(0);
 }
@@ -230,8 +245,9 @@ static void podd_drain(struct podd *podd)
     api_server_stop(podd->server, POD_NS_PER_S);
     pod_stop(podd->pod);
     if (watching) {
-        pthread_cancel(second);
-        pthread_join(second, NULL);
+        // Not cancelled: that would leave its stack poisoned for ASan.
+        if (write(signal_pipe[1], "q", 1) == 1)
+            pthread_join(second, NULL);
     }
 }
 
@@ -259,7 +275,7 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
         podd_welcome(podd);
     printf("listening on %s\n", api_server_address(podd->server));
     fflush(stdout);
-    podd_wait_signal(podd);
+    (void)podd_wait_signal(podd);
     podd_drain(podd);
     return POD_OK;
 }

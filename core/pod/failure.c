@@ -122,8 +122,7 @@ static struct pod_failure *failure_of_loss(struct pod *pod,
     const struct pod_handle *handle = pod_op_handle(maker);
     struct pod_err err;
 
-    pod_err_set(&err, POD_REASON_BUFFER_LOST, "what op-%llu made is lost: %s",
-                (unsigned long long)maker->number,
+    pod_err_set(&err, POD_REASON_BUFFER_LOST, "what it made is lost: %s",
                 handle != NULL && handle->loss != NULL ? handle->loss->text
                                                        : "its host went away");
     return pod_failure_new(pod, maker, &err, false);
