@@ -6,12 +6,14 @@
 
 #include "api/build.h"
 #include "api/common.h"
+#include "api/digits.h"
 #include "api/forms.h"
 #include "api/json.h"
 #include "core/base/mem.h"
 
 enum {
     GRAPH_REF_MAX = 256, // bytes of a ref
+    GRAPH_PLACE_BYTES = 32,
     GRAPH_LINE_DEPTH = 32,
     GRAPH_LINE_VALUES = 200000,
 };
@@ -270,7 +272,7 @@ static enum pod_code graph_read_op(struct api_graph *graph, const json_t *value,
                                    struct pod_err *err)
 {
     struct api_reader reader;
-    char pointer[32];
+    char pointer[GRAPH_PLACE_BYTES];
     size_t index = graph->count;
     struct pod_request *request =
         api_memory_alloc(&graph->memory, sizeof(*request));
@@ -282,7 +284,7 @@ static enum pod_code graph_read_op(struct api_graph *graph, const json_t *value,
     graph->refused[index] = false;
     graph->count++;
     graph->names.current = index;
-    (void)snprintf(pointer, sizeof(pointer), "/ops/%zu", index);
+    *api_put_u64(api_put_text(pointer, "/ops/"), index) = '\0';
     enum pod_code code = api_read_begin(&reader, value, pointer, err);
     reader.names = &graph->names;
     if (code == POD_OK)
