@@ -1,33 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/lib/fake_worker.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool fake_worker_spawn(struct fake_worker *worker, const char *mode,
-                              const char *address, int output)
+static bool fake_worker_spawn(struct fake_worker *worker,
+                              const char *const *argv, int output)
 {
-    // The packages of the system are those of its own python.
-    char python[] = "/usr/bin/python3";
-    char script[] = "tests/wire/fake_worker.py";
-    char protos[] = "proto";
-    char mode_copy[32];
-    char address_copy[32];
-    char *argv[] = {python, script, protos, mode_copy, address_copy, NULL};
     posix_spawn_file_actions_t actions;
+    // posix_spawn takes them without const, and leaves them alone.
+    union {
+        const char *const *from;
+        char *const *to;
+    } arguments = {.from = argv};
 
-    snprintf(mode_copy, sizeof(mode_copy), "%s", mode);
-    snprintf(address_copy, sizeof(address_copy), "%s", address);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    posix_spawn_file_actions_addclose(&actions, output);
-    int failed =
-        posix_spawn(&worker->pid, python, &actions, NULL, argv, environ);
+    int failed = posix_spawn(&worker->pid, argv[0], &actions, NULL,
+                             arguments.to, environ);
     posix_spawn_file_actions_destroy(&actions);
     return failed == 0;
 }
@@ -47,21 +41,39 @@ static bool fake_worker_listens(struct fake_worker *worker, int input)
     return came && worker->port > 0;
 }
 
-bool fake_worker_start(struct fake_worker *worker, const char *mode, int port)
+bool fake_worker_start_tls(struct fake_worker *worker, const char *mode,
+                           int port, const struct fake_worker_tls *tls)
 {
     char address[32];
     int ends[2];
+    // The packages of the system are those of its own python.
+    const char *const argv[] = {"/usr/bin/python3",
+                                "tests/wire/fake_worker.py",
+                                "proto",
+                                mode,
+                                address,
+                                tls->cert,
+                                tls->key,
+                                tls->client_ca,
+                                NULL};
 
     *worker = (struct fake_worker){.pid = -1};
     snprintf(address, sizeof(address), "127.0.0.1:%d", port);
-    if (pipe2(ends, 0) != 0)
+    if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    bool spawned = fake_worker_spawn(worker, mode, address, ends[1]);
+    bool spawned = fake_worker_spawn(worker, argv, ends[1]);
     (void)close(ends[1]);
     bool listens = fake_worker_listens(worker, ends[0]);
     if (!spawned || !listens)
         printf("the fake worker did not start in mode %s\n", mode);
     return spawned && listens;
+}
+
+bool fake_worker_start(struct fake_worker *worker, const char *mode, int port)
+{
+    const struct fake_worker_tls none = {.cert = NULL};
+
+    return fake_worker_start_tls(worker, mode, port, &none);
 }
 
 void fake_worker_signal(struct fake_worker *worker, int number)

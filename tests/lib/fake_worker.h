@@ -12,9 +12,18 @@ struct fake_worker {
     char address[32]; // "127.0.0.1:PORT"
 };
 
+// PEM files: its certificate and key, and who signs its clients'; NULL: none.
+struct fake_worker_tls {
+    const char *cert;
+    const char *key;
+    const char *client_ca;
+};
+
 // Starts it in a mode (see the script), at a port of 127.0.0.1 (0 picks one),
 // and waits until it listens. False: it did not come up; says why.
 bool fake_worker_start(struct fake_worker *worker, const char *mode, int port);
+bool fake_worker_start_tls(struct fake_worker *worker, const char *mode,
+                           int port, const struct fake_worker_tls *tls);
 // Sends a signal; SIGKILL and SIGTERM also wait for its end.
 void fake_worker_signal(struct fake_worker *worker, int number);
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker on another gRPC implementation, which may misbehave on purpose.
 
-usage: fake_worker.py FOLDER-OF-PROTOS MODE [ADDRESS]
+usage: fake_worker.py FOLDER-OF-PROTOS MODE [ADDRESS [CERT KEY [CLIENT-CA]]]
 
 It keeps buffers as bytes, compiles everything to (f32[2]) -> f32[2], and
 executes by copying the first input to the first output. Prints "listening on
-PORT". SIGTERM ends it.
+PORT". SIGTERM ends it. With certificates it speaks TLS only.
 """
 import importlib
 import os
@@ -332,7 +332,20 @@ server = grpc.server(futures.ThreadPoolExecutor(32), options=[
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0)])
 server.add_generic_rpc_handlers((Handlers(),))
-port = server.add_insecure_port(address)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+if len(sys.argv) > 5:
+    pair = (read(sys.argv[5]), read(sys.argv[4]))
+    ca = read(sys.argv[6]) if len(sys.argv) > 6 else None
+    port = server.add_secure_port(address, grpc.ssl_server_credentials(
+        [pair], root_certificates=ca, require_client_auth=ca is not None))
+else:
+    port = server.add_insecure_port(address)
 server.start()
 print("listening on", port, flush=True)
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
