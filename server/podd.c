@@ -298,6 +298,9 @@ static void podd_raise_limits(void)
     }
     mallopt(M_MMAP_THRESHOLD, PODD_MMAP_THRESHOLD);
     mallopt(M_TRIM_THRESHOLD, PODD_TRIM_THRESHOLD);
+    // The heaps of threads have no room for blocks of 64 MiB: those would be
+    // mapped anew each time, whatever the thresholds say.
+    mallopt(M_ARENA_MAX, 1);
 }
 
 static int podd_help(void)
