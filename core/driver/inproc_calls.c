@@ -290,13 +290,15 @@ void pod_inproc_execute(struct pod_driver *base,
     }
     pod_inproc_trash_init(&trash);
     pod_mutex_lock(&driver->lock);
-    if (execute_prepare_locked(driver, task, execute) == POD_OK)
+    if (execute_prepare_locked(driver, task, execute) == POD_OK) {
         pod_inproc_task_submit_locked(driver, task, &trash);
-    else
+        pod_inproc_task_wake_locked(driver, task);
+    } else {
         pod_inproc_task_end_new_locked(
             driver, task,
             driver->state == INPROC_LOST ? INPROC_END_LOST : INPROC_END_ERR,
             &task->as.gang.err, &trash);
+    }
     pod_mutex_unlock(&driver->lock);
     pod_inproc_trash_empty(driver, &trash);
 }

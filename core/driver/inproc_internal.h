@@ -341,10 +341,15 @@ struct inproc_task *pod_inproc_task_new(const struct pod_driver_call *call,
                                         enum inproc_kind kind,
                                         size_t part_count, size_t hold_count,
                                         size_t id_count);
-// Takes the task over: queues its parts, each in its lane, or ends it.
+// Takes the task over: queues its parts, each in its lane, or ends it. Whoever
+// calls it wakes the lanes.
 void pod_inproc_task_submit_locked(struct inproc *driver,
                                    struct inproc_task *task,
                                    struct inproc_trash *trash);
+// Wakes the lanes of a task that has just been submitted, before the lock is
+// given up: then the task may be gone.
+void pod_inproc_task_wake_locked(struct inproc *driver,
+                                 const struct inproc_task *task);
 // Submits a task of one part; NULL: there was no memory for it.
 void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
                             const struct pod_driver_call *call, uint32_t lane);

@@ -310,7 +310,6 @@ void pod_inproc_task_end_new_locked(struct inproc *driver,
     pod_inproc_task_end_locked(driver, task, end);
 }
 
-// Takes the task over: queues its parts, each in its lane, or ends it.
 void pod_inproc_task_submit_locked(struct inproc *driver,
                                    struct inproc_task *task,
                                    struct inproc_trash *trash)
@@ -341,8 +340,14 @@ void pod_inproc_task_submit_locked(struct inproc *driver,
         part->item.priority = ranked ? task->call.priority : 0;
         part->item.order = task->seq;
         pod_queue_push(gang ? &lane->gangs : &lane->singles, &part->item);
-        pod_cond_signal(&lane->wake);
     }
+}
+
+void pod_inproc_task_wake_locked(struct inproc *driver,
+                                 const struct inproc_task *task)
+{
+    for (size_t i = 0; i < task->part_count; i++)
+        pod_cond_signal(&driver->lanes[task->parts[i].lane].wake);
 }
 
 // Submits a task of one part; NULL: there was no memory for it.
@@ -360,5 +365,7 @@ void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
     pod_mutex_lock(&driver->lock);
     pod_inproc_task_submit_locked(driver, task, &trash);
     pod_mutex_unlock(&driver->lock);
+    // Not before: the lane would wake only to wait for the lock.
+    pod_cond_signal(&driver->lanes[lane].wake);
     pod_inproc_trash_empty(driver, &trash);
 }
