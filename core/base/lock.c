@@ -91,9 +91,16 @@ static void lock_drop(const struct pod_mutex *mutex)
 
 void pod_mutex_init(struct pod_mutex *mutex, int rank, const char *name)
 {
+    pthread_mutexattr_t attr;
+
     mutex->rank = rank;
     mutex->name = name;
-    lock_must(pthread_mutex_init(&mutex->os, NULL), "mutex init", name);
+    // Locks are held briefly: a moment of spinning is cheaper than sleeping.
+    lock_must(pthread_mutexattr_init(&attr), "mutex attr", name);
+    lock_must(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP),
+              "mutex attr", name);
+    lock_must(pthread_mutex_init(&mutex->os, &attr), "mutex init", name);
+    (void)pthread_mutexattr_destroy(&attr);
 }
 
 void pod_mutex_fini(struct pod_mutex *mutex)
