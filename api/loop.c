@@ -21,6 +21,7 @@
 enum {
     LOOP_EVENTS = 128,
     LOOP_KICKS = 2,
+    LOOP_RUNS = 8, // of libmicrohttpd in one turn
     LOOP_LAST_TURNS = 4,
     LOOP_NS_PER_MS = 1000000,
 };
@@ -30,9 +31,16 @@ static int64_t loop_earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int loop_timeout_ms(struct api_server *server)
+// Whether libmicrohttpd has something to do that no descriptor tells of.
+static bool loop_has_work(const struct api_server *server)
 {
     MHD_UNSIGNED_LONG_LONG own;
+
+    return MHD_get_timeout(server->daemon, &own) == MHD_YES && own == 0;
+}
+
+static int loop_timeout_ms(struct api_server *server)
+{
     int64_t next = loop_earlier(api_conn_next_deadline(server),
                                 api_park_next_deadline(server));
 
@@ -44,7 +52,7 @@ static int loop_timeout_ms(struct api_server *server)
     next = loop_earlier(next, server->notify_at_ns);
     if (atomic_load(&server->stopping))
         next = loop_earlier(next, atomic_load(&server->stop_deadline_ns));
-    if (MHD_get_timeout(server->daemon, &own) == MHD_YES && own == 0)
+    if (loop_has_work(server))
         return 0;
     if (next == POD_NEVER)
         return -1;
@@ -102,7 +110,13 @@ static void loop_run_daemon(struct api_server *server)
 {
     if (api_park_apply(server))
         server->kicks = LOOP_KICKS;
-    (void)MHD_run(server->daemon);
+    // With bytes of a body at hand it is run again at once: a look at anything
+    // else would be a system call for each piece.
+    int runs = 0;
+    do
+        (void)MHD_run(server->daemon);
+    while (pod_list_empty(&server->wakes) && ++runs < LOOP_RUNS &&
+           loop_has_work(server));
     // What was woken inside waits for the next turn, at once.
     if (!pod_list_empty(&server->wakes))
         server->kicks = LOOP_KICKS;
