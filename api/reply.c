@@ -29,9 +29,13 @@ void api_header(struct api_request *req, const char *name, const char *format,
         pod_log(POD_LOG_ERROR, "http", "no memory for header %s", name);
         return;
     }
-    va_start(args, format);
-    (void)vsnprintf(value, (size_t)length + 1, format, args);
-    va_end(args);
+    if ((size_t)length < sizeof(stack)) {
+        memcpy(value, stack, (size_t)length + 1);
+    } else {
+        va_start(args, format);
+        (void)vsnprintf(value, (size_t)length + 1, format, args);
+        va_end(args);
+    }
     if (pod_text_has_control(value, (size_t)length)) {
         pod_log(POD_LOG_ERROR, "http", "header %s dropped: control byte", name);
         return;
