@@ -97,6 +97,7 @@ static const struct api_route routes_table[] = {
      NULL, 0, 0},
 
     {API_GET, "/v1/watch", api_feed_get, READ, NULL, 0, 0},
+    {API_GET, "/v1/trace", api_trace_get, READ, NULL, 0, 0},
 };
 
 #undef READ

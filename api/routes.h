@@ -13,6 +13,7 @@ struct api_app {
     // and 24 h.
     uint64_t history_count;
     int64_t history_age_ns;
+    unsigned traces;       // being made, by the server's loop
     struct api_feed *feed; // of the server's loop; NULL while nobody watches
 };
 

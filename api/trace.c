@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/trace: what ran in a window of time, as the JSON that Perfetto and
+// Chrome's tracing open (the Trace Event Format's JSON object form, of which
+// only complete events "X" and metadata "M" are used).
+//
+// First the history is walked, a part in each turn of the loop, and a small
+// record kept of each span; then the spans are written as the client takes
+// them. A process is a host, a thread a lane of a core or of a kind of work;
+// slices of one thread never overlap.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/build.h"
+#include "api/common.h"
+#include "api/handlers.h"
+#include "api/ids.h"
+#include "api/live.h"
+#include "api/query.h"
+#include "api/routes.h"
+#include "api/trace_spans.h"
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/base/str.h"
+
+enum {
+    TRACE_BATCH = 64, // operations looked at in a turn, times:
+    TRACE_BATCHES = 4,
+    TRACE_SPANS = 256 * 1024, // in one trace
+    TRACE_AT_ONCE = 4,        // traces that are being made
+};
+
+#define TRACE_WINDOW_NS     (60 * POD_NS_PER_S)
+#define TRACE_WINDOW_MAX_NS (30 * 24 * 3600 * POD_NS_PER_S)
+
+enum trace_stage { TRACE_COLLECT, TRACE_HEAD, TRACE_SLICES, TRACE_OVER };
+
+struct trace {
+    struct api_app *app;
+    enum trace_stage stage;
+    struct trace_window window;
+    uint64_t below;  // of the walk
+    uint32_t *hosts; // by core
+    size_t core_count;
+    struct trace_spans spans;
+    size_t next;           // span to be written
+    uint32_t first_thread; // of the track that is written
+    uint32_t lanes;        // of it that were named so far
+    struct pod_str text;   // being written
+    size_t written;
+};
+
+// -------------------------------------------------------------------- writing
+
+// Microseconds with all their nanoseconds.
+static void trace_put_us(struct pod_str *text, const char *key, uint64_t ns)
+{
+    pod_str_printf(text, ",\"%s\":%llu.%03u", key,
+                   (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
+}
+
+static void trace_put_quoted(struct pod_str *text, const char *plain)
+{
+    json_t *json = json_stringn(plain, strlen(plain));
+    char *quoted = json == NULL ? NULL : json_dumps(json, JSON_ENCODE_ANY);
+
+    if (quoted != NULL)
+        pod_str_puts(text, quoted);
+    else
+        text->failed = true;
+    free(quoted);
+    json_decref(json);
+}
+
+static void trace_put_name(struct pod_str *text, const char *what,
+                           uint32_t process, uint32_t thread, const char *name)
+{
+    pod_str_printf(text,
+                   "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,"
+                   "\"args\":{\"name\":\"%s\"}},\n",
+                   what, process, thread, name);
+}
+
+static void trace_track_name(const struct trace_span *span, char *out,
+                             size_t size)
+{
+    static const char *const names[] = {"graphs", "programs", "memory",
+                                        "transfers"};
+    char lane[24] = "";
+
+    if (span->lane > 0)
+        (void)snprintf(lane, sizeof(lane), " (%u)", span->lane + 1);
+    if (span->track >= TRACE_TRACK_CORE)
+        (void)snprintf(out, size, "core %u%s", span->track - TRACE_TRACK_CORE,
+                       lane);
+    else
+        (void)snprintf(out, size, "%s%s", names[span->track], lane);
+}
+
+// Names the process and the threads of the spans, before the first of each.
+static void trace_put_names(struct trace *trace, const struct trace_span *span)
+{
+    bool process_turns = trace->next == 0 || span->process != span[-1].process;
+    bool track_turns = process_turns || span->track != span[-1].track;
+    char name[64];
+
+    if (process_turns) {
+        if (span->process == 0)
+            (void)snprintf(name, sizeof(name), "pod");
+        else
+            (void)snprintf(name, sizeof(name), "host %u", span->process - 1);
+        trace_put_name(&trace->text, "process_name", span->process, 0, name);
+    }
+    if (track_turns) {
+        trace->first_thread += trace->lanes;
+        trace->lanes = 0;
+    }
+    if (span->lane < trace->lanes)
+        return;
+    trace->lanes = span->lane + 1;
+    trace_track_name(span, name, sizeof(name));
+    trace_put_name(&trace->text, "thread_name", span->process,
+                   trace->first_thread + span->lane, name);
+}
+
+static void trace_put_slice(struct trace *trace, const struct trace_span *span)
+{
+    struct pod_str *text = &trace->text;
+    struct pod_event_view event = {.name = NULL};
+    char id[API_ID_BYTES];
+
+    // It may have expired since.
+    (void)!pod_get_event(trace->app->pod, span->number, &event, NULL);
+    const char *kind = pod_kind_name((enum pod_kind)span->kind);
+    trace_put_names(trace, span);
+    pod_str_puts(text, "{\"ph\":\"X\",\"name\":");
+    trace_put_quoted(text, event.name != NULL ? event.name : kind);
+    pod_str_printf(text, ",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u", kind,
+                   span->process, trace->first_thread + span->lane);
+    trace_put_us(text, "ts", span->start_ns);
+    trace_put_us(text, "dur", span->end_ns - span->start_ns);
+    pod_str_printf(text,
+                   ",\"args\":{\"operation\":\"%s\",\"state\":\"%s\"}}%s\n",
+                   api_id_print(POD_REF_OP, span->number, id),
+                   pod_sched_state_name((enum pod_sched_state)span->state),
+                   trace->next + 1 < trace->spans.count ? "," : "");
+    pod_event_view_fini(&event);
+}
+
+static void trace_put_head(struct trace *trace)
+{
+    char since[API_TIME_BYTES];
+    char until[API_TIME_BYTES];
+
+    pod_str_printf(&trace->text,
+                   "{\"displayTimeUnit\":\"ns\",\"otherData\":{"
+                   "\"instance\":\"%s\",\"since\":\"%s\",\"until\":\"%s\","
+                   "\"complete\":%s},\"traceEvents\":[\n",
+                   pod_instance(trace->app->pod),
+                   api_time_print(trace->window.since_ns, since),
+                   api_time_print(trace->window.until_ns, until),
+                   trace->spans.cut ? "false" : "true");
+}
+
+// ----------------------------------------------------------------- collecting
+
+// Walks a part of the history. False: no memory.
+static bool trace_collect_batch(struct trace *trace)
+{
+    struct pod_event_filter filter = {
+        .states = 1U << POD_SCHED_RUNNING | 1U << POD_SCHED_SUCCEEDED |
+                  1U << POD_SCHED_FAILED | 1U << POD_SCHED_CANCELLED |
+                  1U << POD_SCHED_LOST,
+        .host = POD_NO_ID,
+        .core = POD_NO_ID,
+        .since_wall_ns = INT64_MIN,
+    };
+    struct pod_event_view views[TRACE_BATCH];
+    size_t count = 0;
+    bool fine =
+        pod_list_events(trace->app->pod, &filter, trace->below, TRACE_BATCH,
+                        views, &count, &trace->below, NULL) == POD_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        fine = fine && trace_spans_add(&trace->spans, &views[i], &trace->window,
+                                       trace->hosts, trace->core_count);
+        pod_event_view_fini(&views[i]);
+    }
+    return fine;
+}
+
+// A turn's part. False: no memory.
+static bool trace_collect(struct trace *trace)
+{
+    for (int i = 0; i < TRACE_BATCHES && trace->below != 0; i++)
+        if (!trace_collect_batch(trace))
+            return false;
+    if (trace->below != 0 && !trace->spans.cut)
+        return true;
+    trace->stage = TRACE_HEAD;
+    return trace_spans_arrange(&trace->spans);
+}
+
+// --------------------------------------------------------------------- filling
+
+// Puts the next piece into trace->text; at the end there is none.
+static void trace_next_piece(struct trace *trace)
+{
+    trace->text.length = 0;
+    trace->written = 0;
+    if (trace->stage == TRACE_HEAD) {
+        trace_put_head(trace);
+        trace->stage = TRACE_SLICES;
+    } else if (trace->stage == TRACE_SLICES) {
+        if (trace->next < trace->spans.count) {
+            trace_put_slice(trace, &trace->spans.items[trace->next]);
+            trace->next++;
+        } else {
+            pod_str_puts(&trace->text, "]}\n");
+            trace->stage = TRACE_OVER;
+        }
+    }
+}
+
+static ptrdiff_t trace_fill(struct api_request *req, char *out, size_t max)
+{
+    struct trace *trace = api_state(req);
+    size_t used = 0;
+
+    if (trace->stage == TRACE_COLLECT) {
+        if (!trace_collect(trace))
+            return API_LIVE_CUT;
+        api_live_until(req, 0);
+        return 0;
+    }
+    while (used < max) {
+        if (trace->written == trace->text.length)
+            trace_next_piece(trace);
+        if (trace->text.failed)
+            return API_LIVE_CUT;
+        size_t left = trace->text.length - trace->written;
+        if (left == 0)
+            break;
+        size_t size = left < max - used ? left : max - used;
+        memcpy(out + used, trace->text.data + trace->written, size);
+        trace->written += size;
+        used += size;
+    }
+    return used > 0 ? (ptrdiff_t)used : API_LIVE_END;
+}
+
+// ---------------------------------------------------------------- the handler
+
+static enum pod_code trace_read_time(struct api_request *req, const char *name,
+                                     int64_t *in_out_ns, bool *out_given,
+                                     struct pod_err *err)
+{
+    const char *text = NULL;
+    enum pod_code code = api_query_text(req, name, &text, err);
+
+    *out_given = text != NULL;
+    if (code != POD_OK || text == NULL || api_time_parse(text, in_out_ns))
+        return code;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "%s: not a time of RFC 3339", name);
+}
+
+static enum pod_code trace_read(struct api_request *req,
+                                struct trace_window *window,
+                                struct pod_err *err)
+{
+    int64_t length = TRACE_WINDOW_NS;
+    const char *asked = NULL;
+    bool since = false;
+    bool until = false;
+
+    window->until_ns = pod_clock_wall(&pod_clock_system);
+    enum pod_code code =
+        trace_read_time(req, "until", &window->until_ns, &until, err);
+    if (code == POD_OK)
+        code = trace_read_time(req, "since", &window->since_ns, &since, err);
+    if (code == POD_OK)
+        code = api_query_text(req, "window", &asked, err);
+    if (code == POD_OK)
+        code = api_query_duration(req, "window", TRACE_WINDOW_MAX_NS, &length,
+                                  err);
+    if (code == POD_OK)
+        code = api_query_end(req, err);
+    if (code != POD_OK)
+        return code;
+    if (since && asked != NULL)
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "window: not together with since");
+    if (!since)
+        window->since_ns = window->until_ns - length;
+    if (window->since_ns <= window->until_ns)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "since: it is later than until");
+}
+
+static void trace_end(void *arg)
+{
+    struct trace *trace = arg;
+
+    trace->app->traces--;
+    trace_spans_fini(&trace->spans);
+    pod_str_fini(&trace->text);
+    pod_free(trace->hosts);
+}
+
+static enum pod_code trace_read_cores(struct trace *trace, struct pod_err *err)
+{
+    struct pod_topology_view view;
+    enum pod_code code = pod_get_topology(trace->app->pod, &view, err);
+
+    if (code != POD_OK)
+        return code;
+    trace->hosts = pod_calloc(view.core_count, sizeof(*trace->hosts));
+    if (trace->hosts == NULL)
+        code = api_err_memory(err);
+    for (size_t i = 0; code == POD_OK && i < view.core_count; i++)
+        trace->hosts[i] = view.cores[i].host;
+    trace->core_count = view.core_count;
+    pod_topology_view_fini(&view);
+    return code;
+}
+
+static enum pod_code trace_start(struct api_request *req, struct trace *trace,
+                                 struct pod_err *err)
+{
+    *trace = (struct trace){.app = api_app(req),
+                            .below = UINT64_MAX,
+                            .first_thread = 1,
+                            .spans = {.limit = TRACE_SPANS}};
+    enum pod_code code = trace_read(req, &trace->window, err);
+
+    if (code != POD_OK)
+        return code;
+    if (trace->app->traces >= TRACE_AT_ONCE)
+        return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
+                           "%u of %d traces are being made", trace->app->traces,
+                           TRACE_AT_ONCE);
+    trace->app->traces++;
+    if (!api_defer(req, trace_end, trace))
+        return api_err_memory(err);
+    api_set_state(req, trace);
+    code = trace_read_cores(trace, err);
+    return code == POD_OK ? api_live_admit(req, err) : code;
+}
+
+void api_trace_get(struct api_request *req)
+{
+    struct pod_err err = POD_ERR_NONE;
+    struct trace *trace = api_alloc(req, sizeof(*trace));
+    enum pod_code code =
+        trace != NULL ? trace_start(req, trace, &err) : api_err_memory(&err);
+
+    if (code == POD_OK)
+        api_reply_live(req, 200, "application/json", trace_fill);
+    else
+        api_problem(req, &err);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ran when: the spans of a trace, and the lanes on which they are drawn so
+// that none overlaps another. Pure but for memory.
+#ifndef POD_API_TRACE_SPANS_H
+#define POD_API_TRACE_SPANS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/pod/pod.h"
+
+// What a span is drawn under, within its process. Cores follow from
+// TRACE_TRACK_CORE on.
+enum trace_track {
+    TRACE_TRACK_GRAPHS,
+    TRACE_TRACK_PROGRAMS,
+    TRACE_TRACK_MEMORY,
+    TRACE_TRACK_TRANSFERS,
+    TRACE_TRACK_CORE,
+};
+
+struct trace_span {
+    uint64_t start_ns; // from the window's start
+    uint64_t end_ns;
+    uint64_t number;  // the operation
+    uint32_t process; // 0: the pod as a whole, else a host's id + 1
+    uint32_t track;
+    uint32_t lane; // set by trace_spans_arrange
+    uint32_t slot; // for it
+    uint8_t kind;
+    uint8_t state;
+};
+
+struct trace_window {
+    int64_t since_ns; // wall clock
+    int64_t until_ns;
+};
+
+struct trace_spans {
+    struct trace_span *items;
+    size_t count;
+    size_t capacity;
+    size_t limit; // of count
+    bool cut;     // there were more
+};
+
+// Adds what of an operation lies in the window: one span, or one for each core
+// of an execution. `hosts` has the host of each core. False: no memory.
+bool trace_spans_add(struct trace_spans *spans,
+                     const struct pod_event_view *view,
+                     const struct trace_window *window, const uint32_t *hosts,
+                     size_t core_count) __attribute__((warn_unused_result));
+// Sorts by process, track and start, and gives each span the first lane that is
+// free again. False: no memory.
+bool trace_spans_arrange(struct trace_spans *spans)
+    __attribute__((warn_unused_result));
+void trace_spans_fini(struct trace_spans *spans);
+
+#endif
