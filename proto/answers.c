@@ -88,6 +88,29 @@ answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
     return answers;
 }
 
+static void answers_ignore_message(void *arg, const void *data, size_t size)
+{
+    (void)arg;
+    (void)data;
+    (void)size;
+}
+
+static void answers_ignore_end(void *arg, enum pod_code code, const char *text)
+{
+    (void)code;
+    (void)text;
+    rpc_stream_unref(arg);
+}
+
+void answers_refuse(struct rpc_stream *owned_stream,
+                    struct rpc_stream_events *out_events, void **out_arg)
+{
+    *out_events = (struct rpc_stream_events){.message = answers_ignore_message,
+                                             .ended = answers_ignore_end};
+    *out_arg = owned_stream;
+    rpc_stream_finish(owned_stream, POD_RESOURCE_EXHAUSTED, "no memory");
+}
+
 void answers_bind(struct answers *answers, struct worker_session *session)
 {
     if (answers->session != NULL)

@@ -50,6 +50,10 @@ answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
             void *service);
 void answers_unref(struct answers *answers);
 
+// For a stream there is no memory for: ends it.
+void answers_refuse(struct rpc_stream *owned_stream,
+                    struct rpc_stream_events *out_events, void **out_arg);
+
 // It belongs to the session from now on, unless it belongs to one already.
 void answers_bind(struct answers *answers, struct worker_session *session);
 // An operation has come; its answer will be given to the sink.

@@ -188,20 +188,6 @@ static void cloud_ended(void *arg, enum pod_code code, const char *text)
     answers_ended(arg, code);
 }
 
-static void cloud_ignore_message(void *arg, const void *data, size_t size)
-{
-    (void)arg;
-    (void)data;
-    (void)size;
-}
-
-static void cloud_ignore_end(void *arg, enum pod_code code, const char *text)
-{
-    (void)code;
-    (void)text;
-    rpc_stream_unref(arg);
-}
-
 static void cloud_stream(void *arg, struct rpc_stream *owned_stream,
                          struct rpc_stream_events *out_events, void **out_arg)
 {
@@ -212,12 +198,8 @@ static void cloud_stream(void *arg, struct rpc_stream *owned_stream,
                                              .half_closed = cloud_half_closed,
                                              .ended = cloud_ended};
     *out_arg = answers;
-    if (answers != NULL)
-        return;
-    *out_events = (struct rpc_stream_events){.message = cloud_ignore_message,
-                                             .ended = cloud_ignore_end};
-    *out_arg = owned_stream;
-    rpc_stream_finish(owned_stream, POD_RESOURCE_EXHAUSTED, "no memory");
+    if (answers == NULL)
+        answers_refuse(owned_stream, out_events, out_arg);
 }
 
 // -----------------------------------------------------------------------

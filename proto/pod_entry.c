@@ -15,6 +15,7 @@ enum {
 
 // An entry on its way to the worker.
 struct pod_work {
+    struct pod_service *service;
     struct worker_session *session;
     Pod__Worker__V1__Entry *entry;
     struct worker_request request;
@@ -204,6 +205,12 @@ static enum pod_code pod_request(struct pod_work *work, struct pod_err *err)
         return pod_single(work, WORKER_UNLOAD, entry->unload->load);
     case POD__WORKER__V1__ENTRY__WHAT_EXECUTE:
         return pod_execute(work, err);
+    case POD__WORKER__V1__ENTRY__WHAT_COPY_FROM_PEER:
+        work->request.task =
+            pod_peer_copy(work->service, entry->copy_from_peer);
+        if (work->request.task == NULL)
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+        return pod_single(work, WORKER_TASK, entry->copy_from_peer->to);
     default:
         break;
     }
@@ -299,9 +306,8 @@ static void pod_reset(struct pod_work *work, struct answers *answers)
 enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
                         const void *data, size_t size, struct pod_err *err)
 {
-    struct pod_work work = {.session = answers->session};
+    struct pod_work work = {.service = service, .session = answers->session};
     ProtobufCMessage *message = NULL;
-    (void)service;
     enum pod_code code = pod_wire_unpack(&pod__worker__v1__entry__descriptor,
                                          data, size, 0, &message, err);
     if (code != POD_OK)

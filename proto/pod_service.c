@@ -17,9 +17,6 @@ enum {
     POD_FIELD_FORGET = 4,
 };
 
-// Sessions of this protocol have the top bit, those of the original not.
-#define POD_SESSION_BIT (UINT64_C(1) << 63)
-
 // ------------------------------------------------------------------------
 // hello
 
@@ -291,20 +288,6 @@ static void pod_ended(void *arg, enum pod_code code, const char *text)
     answers_ended(answers, code);
 }
 
-static void pod_ignore_message(void *arg, const void *data, size_t size)
-{
-    (void)arg;
-    (void)data;
-    (void)size;
-}
-
-static void pod_ignore_end(void *arg, enum pod_code code, const char *text)
-{
-    (void)code;
-    (void)text;
-    rpc_stream_unref(arg);
-}
-
 static void pod_stream(void *arg, struct rpc_stream *owned_stream,
                        struct rpc_stream_events *out_events, void **out_arg)
 {
@@ -315,12 +298,8 @@ static void pod_stream(void *arg, struct rpc_stream *owned_stream,
                                              .half_closed = pod_half_closed,
                                              .ended = pod_ended};
     *out_arg = answers;
-    if (answers != NULL)
-        return;
-    *out_events = (struct rpc_stream_events){.message = pod_ignore_message,
-                                             .ended = pod_ignore_end};
-    *out_arg = owned_stream;
-    rpc_stream_finish(owned_stream, POD_RESOURCE_EXHAUSTED, "no memory");
+    if (answers == NULL)
+        answers_refuse(owned_stream, out_events, out_arg);
 }
 
 // -----------------------------------------------------------------------
@@ -334,6 +313,7 @@ struct pod_service *pod_service_new(const struct pod_service_options *options)
     service->worker = options->worker;
     service->slice = options->slice;
     service->incarnation = options->incarnation;
+    service->peers = options->peers;
     answers_list_init(&service->streams);
     return service;
 }
@@ -355,6 +335,10 @@ void pod_service_methods(struct pod_service *service,
         {.path = "/pod.worker.v1.PodWorker/Session",
          .opened = pod_stream,
          .settings = {.batch_bytes = POD_BATCH_BYTES}},
+        {.path = "/pod.worker.v1.PodWorker/Fetch",
+         .opened = pod_fetch_opened,
+         .settings = {.high_water = POD_FETCH_HIGH_WATER,
+                      .low_water = POD_FETCH_HIGH_WATER / 2}},
     };
     for (size_t i = 0; i < POD_SERVICE_METHODS; i++) {
         out_methods[i] = methods[i];

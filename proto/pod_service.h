@@ -8,6 +8,7 @@
 #ifndef POD_PROTO_POD_SERVICE_H
 #define POD_PROTO_POD_SERVICE_H
 
+#include "proto/peers.h"
 #include "proto/rpc_server.h"
 #include "proto/slice.h"
 #include "proto/worker.h"
@@ -15,18 +16,18 @@
 struct pod_service;
 
 enum {
-    POD_SERVICE_METHODS = 3,
+    POD_SERVICE_METHODS = 4,
     POD_SERVICE_VERSION = 1,
     POD_SERVICE_IDLE_S = 60,
-    POD_SERVICE_CHUNK_BYTES = 4 << 20, // of data in one entry
-    // Operations are numbered below this; above are the worker's own.
-    POD_SERVICE_NUMBER_BITS = 43,
+    POD_SERVICE_CHUNK_BYTES = 4 << 20,        // of data in one entry
+    POD_SERVICE_NUMBER_BITS = WORKER_OWN_BIT, // of operations
 };
 
 struct pod_service_options {
     struct worker *worker; // outlives the service
     struct worker_slice slice;
     uint64_t incarnation; // random
+    struct peers *peers;  // outlives the service; NULL: reaches no others
 };
 
 // NULL: no memory.

@@ -84,6 +84,7 @@ static void turn_tell(struct worker *worker, struct worker_op *op, bool started)
 static void turn_cancel(struct worker *worker, struct worker_op *op)
 {
     uint64_t driver_op = op->driver_op;
+    struct worker_task *task = op->request.task;
     if (op->gang != NULL && !op->gang->launched) {
         // It waits for the others of its gang; the driver does not know it.
         if (!op->settled)
@@ -91,7 +92,10 @@ static void turn_cancel(struct worker *worker, struct worker_op *op)
         return;
     }
     pod_mutex_unlock(&worker->lock);
-    worker->driver->ops->cancel(worker->driver, driver_op);
+    if (task != NULL)
+        task->stop(task);
+    else
+        worker->driver->ops->cancel(worker->driver, driver_op);
     pod_mutex_lock(&worker->lock);
 }
 

@@ -40,6 +40,7 @@ enum {
     WORKER_MAX_FAILURES = 1 << 16, // remembered with their texts
     WORKER_MAX_INTERVALS = 1 << 20,
     WORKER_MAX_REPLICAS = 4096,
+    WORKER_OWN_BIT = 43, // numbers with it are the worker's
 };
 
 enum worker_kind {
@@ -54,6 +55,20 @@ enum worker_kind {
     WORKER_LOAD,
     WORKER_UNLOAD,
     WORKER_EXECUTE,
+    WORKER_TASK,
+};
+
+struct worker_op;
+
+// An operation that the worker core does not carry out itself: it writes a
+// buffer.
+struct worker_task {
+    // It may run: the driver's number of the buffer, and its size. Ends with
+    // worker_task_done, called once.
+    void (*start)(struct worker_task *task, struct worker_op *op,
+                  uint64_t driver_buffer, uint64_t bytes);
+    void (*stop)(struct worker_task *task); // end soon; may come at any time
+    void (*free)(struct worker_task *task);
 };
 
 struct worker_answer {
@@ -94,11 +109,12 @@ struct worker_request {
     uint64_t second; // copy: to
     const uint64_t *children; // tuple
     size_t child_count;
-    bool whole;            // read, write: all of the buffer; a tuple has no
-                           // bytes; the data must fit exactly
-    uint64_t offset;       // read, write
-    uint64_t count;        // read
-    struct pod_blob *data; // write; compile: the program
+    struct worker_task *task; // owned by worker_submit in any case
+    bool whole;               // read, write: all of the buffer; a tuple has no
+                              // bytes; the data must fit exactly
+    uint64_t offset;          // read, write
+    uint64_t count;           // read
+    struct pod_blob *data;    // write; compile: the program
     size_t data_offset;
     size_t data_count;
     enum pod_program_format format; // compile
@@ -179,6 +195,16 @@ enum pod_code worker_list(struct worker *worker, uint64_t **out_ids,
 void worker_submit(struct worker_session *session,
                    const struct worker_request *request,
                    struct worker_sink *sink);
+// A number for an operation of the worker itself in this session: from 2^43 on.
+uint64_t worker_own_number(struct worker_session *session);
+// A task has ended; err->code POD_OK: well.
+void worker_task_done(struct worker_op *op, const struct pod_err *err);
+// Writes the blob to a buffer by the driver's number of it, at once.
+void worker_driver_write(struct worker *worker, uint64_t driver_buffer,
+                         uint64_t offset, struct pod_blob *blob,
+                         void (*done)(void *arg,
+                                      const struct pod_driver_result *result),
+                         void *arg);
 // Answers a request that was refused before it could be one, and remembers its
 // number as failed.
 void worker_refuse(struct worker_session *session, uint64_t number,

@@ -156,7 +156,8 @@ struct worker_session {
     struct pod_list object_list;
     struct worker_ids done;
     struct worker_ids failed;
-    uint64_t floor; // numbers below count as done and are not remembered
+    uint64_t next_own; // number of the worker's own operations
+    uint64_t floor;    // numbers below count as done and are not remembered
     struct pod_map failures;
     struct pod_list failure_list;
     size_t unsettled;
@@ -183,7 +184,8 @@ struct worker {
     uint64_t open_ops;
     struct worker_core_load *loads; // by core
     bool ready;                     // the driver is open
-    struct pod_sched_dep *deps;     // scratch
+    bool known_only; // what is being submitted waits for nothing to come
+    struct pod_sched_dep *deps; // scratch
     size_t dep_count;
     size_t dep_capacity;
     // Constant.

@@ -153,6 +153,11 @@ static struct worker_op *object_stand_in(struct worker_session *session,
                                          uint64_t number, struct pod_err *err)
 {
     struct worker *worker = session->worker;
+    if (worker->known_only) {
+        (void)pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
+                          "handle %" PRIu64 " does not exist", number);
+        return NULL;
+    }
     if (session->forward_count >= WORKER_MAX_FORWARD) {
         (void)pod_err_set(err, POD_REASON_TOO_MANY_WAITS,
                           "%d operations are waited for that did not come",
@@ -224,7 +229,7 @@ enum pod_code worker_await_locked(struct worker_session *session,
         worker_ids_has(&session->done, number))
         return code;
     *out_op = object_stand_in(session, number, err);
-    return *out_op != NULL ? POD_OK : POD_RESOURCE_EXHAUSTED;
+    return *out_op != NULL ? POD_OK : err->code;
 }
 
 // ------------------------------------------------------------------------ uses
@@ -332,6 +337,7 @@ static bool use_writes(const struct worker_op *op, size_t i)
     case WORKER_WRITE:
     case WORKER_FREE_PROGRAM:
     case WORKER_UNLOAD:
+    case WORKER_TASK:
         return true;
     case WORKER_COPY:
         return i == 1;

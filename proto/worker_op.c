@@ -111,14 +111,17 @@ void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
     if (op->ended)
         return;
     op->ended = true;
-    if (state != POD_SCHED_SUCCEEDED && cause != NULL && cause->err != NULL)
-        worker_op_blame_locked(op, cause->err,
-                               cause->root != 0 ? cause->root
-                                                : cause->request.number);
     if (state != POD_SCHED_SUCCEEDED) {
+        const struct worker_op *culprit = cause != NULL ? cause : op;
+        uint64_t root = cause == NULL      ? 0
+                        : cause->root != 0 ? cause->root
+                                           : cause->request.number;
         (void)pod_err_set(&err, POD_REASON_CANCEL_REQUESTED,
-                          "the operation was cancelled");
-        worker_op_blame_locked(op, &err, 0);
+                          "operation %" PRIu64 " was cancelled",
+                          culprit->request.number);
+        // One that is asked to stop has no error of its own yet.
+        worker_op_blame_locked(
+            op, cause != NULL && cause->err != NULL ? cause->err : &err, root);
     }
     pod_list_remove(&op->member);
     if (op->forward)
@@ -158,6 +161,12 @@ void worker_op_settle_locked(struct worker_op *op)
     worker_session_settled_locked(op->session);
 }
 
+static void op_task_free(struct worker_task *task)
+{
+    if (task != NULL)
+        task->free(task);
+}
+
 void worker_op_free_locked(struct worker_op *op)
 {
     if (op == NULL)
@@ -171,6 +180,7 @@ void worker_op_free_locked(struct worker_op *op)
     worker_err_free(op->err);
     pod_blob_unref(op->result);
     pod_blob_unref(op->request.data);
+    op_task_free(op->request.task);
     if (op->sink != NULL)
         op->sink->unref(op->sink);
     worker_session_unref_locked(op->session);
@@ -235,6 +245,7 @@ static size_t op_named_count(const struct worker_request *request)
     case WORKER_FREE_PROGRAM:
     case WORKER_LOAD:
     case WORKER_UNLOAD:
+    case WORKER_TASK:
         break;
     }
     return 1;
@@ -438,6 +449,7 @@ static enum pod_code op_link_locked(struct worker_op *op,
 {
     enum pod_code code = POD_OK;
     op->session->worker->dep_count = 0;
+    op->session->worker->known_only = request->number >> WORKER_OWN_BIT != 0;
     // Before all that may fail, so that the others of the gang hear of it.
     if (request->gathered)
         code = worker_gang_join_locked(op, request->launches[0].load, out_root,
@@ -514,8 +526,10 @@ void worker_submit(struct worker_session *session,
         op_submit_locked(op, request);
     worker_flush_locked(worker);
     pod_mutex_unlock(&worker->lock);
-    if (op == NULL)
-        op_answer_refusal(session, sink, request->number, &err);
+    if (op != NULL)
+        return;
+    op_task_free(request->task);
+    op_answer_refusal(session, sink, request->number, &err);
 }
 
 void worker_refuse(struct worker_session *session, uint64_t number,

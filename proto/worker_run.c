@@ -146,6 +146,7 @@ static enum worker_object_kind run_wants(enum worker_kind kind)
     case WORKER_COPY:
     case WORKER_COMPILE:
     case WORKER_EXECUTE:
+    case WORKER_TASK:
         break;
     }
     return WORKER_BUFFER;
@@ -255,8 +256,10 @@ static void run_single(const struct run_call *run)
     case WORKER_DEALLOCATE:
     case WORKER_FREE_PROGRAM:
     case WORKER_UNLOAD:
-    case WORKER_EXECUTE: // not here
         run_drop(run);
+        break;
+    case WORKER_EXECUTE:
+    case WORKER_TASK: // not here
         break;
     }
 }
@@ -308,6 +311,49 @@ static bool run_nothing_locked(struct worker_op *op)
     op->result = pod_blob_new(0);
     run_finish_locked(op, true, &none);
     return true;
+}
+
+// ----------------------------------------------------------------------- tasks
+
+void worker_task_done(struct worker_op *op, const struct pod_err *err)
+{
+    struct worker *worker = op->session->worker;
+    pod_mutex_lock(&worker->lock);
+    run_finish_locked(op, err->code == POD_OK, err);
+    worker_flush_locked(worker);
+    pod_mutex_unlock(&worker->lock);
+}
+
+void worker_driver_write(struct worker *worker, uint64_t driver_buffer,
+                         uint64_t offset, struct pod_blob *blob,
+                         void (*done)(void *arg,
+                                      const struct pod_driver_result *result),
+                         void *arg)
+{
+    struct pod_driver_call call = {.done = done, .arg = arg};
+    pod_mutex_lock(&worker->lock);
+    call.op = worker->next_driver_op++;
+    pod_mutex_unlock(&worker->lock);
+    worker->driver->ops->write(worker->driver, &call, driver_buffer, offset,
+                               blob, 0, blob->size);
+}
+
+static void run_task_locked(struct worker_op *op)
+{
+    struct worker *worker = op->session->worker;
+    struct pod_err err = POD_ERR_NONE;
+    if (op->named[0]->kind == WORKER_TUPLE_OBJECT) {
+        (void)pod_err_set(&err, POD_REASON_IS_A_TUPLE,
+                          "handle %" PRIu64 " is a tuple",
+                          op->named[0]->number);
+        run_refuse_locked(op, &err);
+        return;
+    }
+    uint64_t buffer = op->named[0]->driver_op;
+    uint64_t bytes = op->named[0]->bytes;
+    pod_mutex_unlock(&worker->lock);
+    op->request.task->start(op->request.task, op, buffer, bytes);
+    pod_mutex_lock(&worker->lock);
 }
 
 // ------------------------------------------------------------------ executions
@@ -461,7 +507,9 @@ void worker_launch_locked(struct worker_op *op)
         return;
     if (op->request.kind == WORKER_EXECUTE && op->named[0]->independent)
         run_alone_locked(op);
-    if (op->request.kind != WORKER_EXECUTE)
+    if (op->request.kind == WORKER_TASK)
+        run_task_locked(op);
+    else if (op->request.kind != WORKER_EXECUTE)
         run_single_locked(op);
     else if (op->gang == NULL || worker_gang_ready_locked(op))
         run_execute_locked(op);

@@ -59,6 +59,7 @@ enum pod_code worker_open(struct worker *worker, uint64_t id, int64_t idle_ns,
     session->id = id;
     session->refs = 1;
     session->floor = 1;
+    session->next_own = UINT64_C(1) << WORKER_OWN_BIT;
     session->idle_ns = idle_ns;
     pod_list_init(&session->op_list);
     pod_list_init(&session->object_list);
@@ -129,6 +130,14 @@ void worker_stream_ends(struct worker_session *session, bool gone)
             worker_now(worker), gone ? worker->gone_ns : session->idle_ns);
     worker_session_unref_locked(session);
     pod_mutex_unlock(&worker->lock);
+}
+
+uint64_t worker_own_number(struct worker_session *session)
+{
+    pod_mutex_lock(&session->worker->lock);
+    uint64_t number = session->next_own++;
+    pod_mutex_unlock(&session->worker->lock);
+    return number;
 }
 
 // --------------------------------------------------------------------- closing

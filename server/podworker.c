@@ -273,6 +273,7 @@ struct podworker {
     struct rpc_server *server;
     struct cloud_service *cloud;
     struct pod_service *pods;
+    struct peers *peers;
     char *pem[3]; // certificate, key, client CA
 };
 
@@ -366,6 +367,23 @@ static enum pod_code podworker_make_worker(struct podworker *program,
     return code == POD_OK ? worker_new(&options, &program->worker, err) : code;
 }
 
+// Other workers are reached with this one's certificate, and trusted if the
+// client CA signed theirs.
+static enum pod_code podworker_make_peers(struct podworker *program,
+                                          struct pod_err *err)
+{
+    struct rpc_tls tls = {
+        .cert = program->pem[0], .key = program->pem[1], .ca = program->pem[2]};
+    enum pod_code code = rpc_loop_new(&program->loop, err);
+    if (code != POD_OK)
+        return code;
+    program->peers =
+        peers_new(program->loop, program->pem[0] != NULL ? &tls : NULL);
+    return program->peers != NULL
+               ? POD_OK
+               : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+}
+
 static enum pod_code podworker_make_services(struct podworker *program,
                                              struct pod_err *err)
 {
@@ -385,7 +403,8 @@ static enum pod_code podworker_make_services(struct podworker *program,
     };
     struct pod_service_options pods = {.worker = program->worker,
                                        .slice = program->slice,
-                                       .incarnation = seed.incarnation};
+                                       .incarnation = seed.incarnation,
+                                       .peers = program->peers};
     program->cloud = cloud_service_new(&cloud);
     program->pods = pod_service_new(&pods);
     if (program->cloud == NULL || program->pods == NULL)
@@ -416,9 +435,6 @@ static enum pod_code podworker_make_server(struct podworker *program,
         .tick = podworker_tick,
         .tick_arg = program->worker,
     };
-    enum pod_code code = rpc_loop_new(&program->loop, err);
-    if (code != POD_OK)
-        return code;
     return rpc_server_new(program->loop, &options, &program->server, err);
 }
 
@@ -431,6 +447,8 @@ static enum pod_code podworker_make(struct podworker *program,
         code = podworker_read_pems(program, err);
     if (code == POD_OK)
         code = podworker_make_worker(program, err);
+    if (code == POD_OK)
+        code = podworker_make_peers(program, err);
     if (code == POD_OK)
         code = podworker_make_services(program, err);
     if (code == POD_OK)
@@ -445,6 +463,7 @@ static void podworker_fini(struct podworker *program)
         rpc_server_stop(program->server, 0);
     worker_stop(program->worker);
     rpc_server_free(program->server);
+    peers_free(program->peers);
     rpc_loop_free(program->loop);
     worker_free(program->worker);
     cloud_service_free(program->cloud);

@@ -39,6 +39,14 @@ static void run_case(void **state)
     assert_int_equal(run(argv), 0);
 }
 
+static void run_pod_case(void **state)
+{
+    const char *const argv[] = {python, "tests/wire/drive_pod_worker.py",
+                                *state, NULL};
+    assert_int_equal(run(argv), 0);
+}
+
+// Of drive_worker.py.
 static char cases[][48] = {
     "replay_single_worker",
     "replay_pod_of_two",
@@ -59,13 +67,32 @@ static char cases[][48] = {
     "gang_on_two_cores",
     "slice_in_blocks",
 };
-enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
+// Of drive_pod_worker.py.
+static char pod_cases[][48] = {
+    "hello",
+    "chunks",
+    "order_and_failure",
+    "cancel",
+    "memory_and_reset",
+    "session_ends_with_its_control_stream",
+    "strange_streams",
+    "copy_from_peer",
+};
+enum {
+    CASE_COUNT = sizeof(cases) / sizeof(cases[0]),
+    POD_CASE_COUNT = sizeof(pod_cases) / sizeof(pod_cases[0]),
+};
 
 int main(void)
 {
-    struct CMUnitTest tests[CASE_COUNT] = {{.name = NULL}};
+    struct CMUnitTest tests[CASE_COUNT + POD_CASE_COUNT] = {{.name = NULL}};
     for (size_t i = 0; i < CASE_COUNT; i++)
         tests[i] = (struct CMUnitTest){
             .name = cases[i], .test_func = run_case, .initial_state = cases[i]};
+    for (size_t i = 0; i < POD_CASE_COUNT; i++)
+        tests[CASE_COUNT + i] =
+            (struct CMUnitTest){.name = pod_cases[i],
+                                .test_func = run_pod_case,
+                                .initial_state = pod_cases[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -319,3 +319,77 @@ def sum_over_replicas(shape):
     adder.root_id += 10
     whole.hlo_module.computations.insert(0, adder)
     return whole
+
+
+class Session:
+    """A session of pod.worker.v1.PodWorker."""
+
+    def __init__(self, worker, version=(1, 1)):
+        self.channel = grpc.insecure_channel(worker.address, options=OPTIONS)
+        request = W.HelloRequest(
+            min_version=version[0], max_version=version[1], client="test"
+        )
+        reply = self.unary("Hello", request)
+        self.hello = W.HelloResponse.FromString(reply)
+        self.id = self.hello.session
+        self.last = 0
+        self.control = self.stream(W.CONTROL)
+        self.data = self.stream(W.DATA)
+
+    def unary(self, method, request):
+        path = "/pod.worker.v1.PodWorker/" + method
+        call = self.channel.unary_unary(path, raw, raw)
+        return call(request.SerializeToString(), timeout=LIMIT)
+
+    def stream(self, role):
+        path = "/pod.worker.v1.PodWorker/Session"
+        stream = Stream(
+            self.channel,
+            path,
+            lambda m: W.SessionResponse.FromString(m).outcomes,
+        )
+        first = W.SessionRequest(session=self.id, role=role)
+        stream.sending.put(first.SerializeToString())
+        return stream
+
+    def beat(self):
+        request = W.HeartbeatRequest(session=self.id)
+        reply = self.unary("Heartbeat", request)
+        return W.HeartbeatResponse.FromString(reply)
+
+    def entry(self, op, waits=(), orders=(), started=False, **what):
+        return W.Entry(
+            op=op, waits=waits, orders=orders, want_started=started, **what
+        )
+
+    def send(self, *entries, stream=None, forget=0):
+        request = W.SessionRequest(entries=entries, forget_below=forget)
+        (stream or self.control).sending.put(request.SerializeToString())
+
+    def outcomes(self, count, stream=None):
+        got = (stream or self.control).take(count)
+        equal(len({(o.op, o.started) for o in got}), count, "outcomes")
+        return {o.op: o for o in got}
+
+    def run(self, *entries, stream=None):
+        self.send(*entries, stream=stream)
+        return self.outcomes(len(entries), stream)
+
+    def close(self):
+        self.control.half_close()
+        equal(self.control.ended(), grpc.StatusCode.OK, "control stream")
+        equal(self.data.ended(), grpc.StatusCode.OK, "data stream")
+        self.channel.close()
+
+    # Entries.
+    def alloc(self, op, size, core=0, **more):
+        body = W.Allocate(core=core, raw_bytes=size)
+        return self.entry(op, allocate=body, **more)
+
+    def write(self, op, buffer, data, offset=0, **more):
+        body = W.Write(buffer=buffer, offset=offset, data=data)
+        return self.entry(op, write=body, **more)
+
+    def read(self, op, buffer, count, offset=0, **more):
+        body = W.Read(buffer=buffer, offset=offset, count=count)
+        return self.entry(op, read=body, **more)

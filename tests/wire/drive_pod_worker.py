@@ -1,0 +1,313 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Drives podworker through pod.worker.v1.PodWorker. usage: CASE"""
+import sys
+import time
+
+import grpc
+from worker_client import (
+    LIMIT,
+    Failed,
+    Session,
+    Stream,
+    W,
+    Worker,
+    add_program,
+    equal,
+    f32,
+    sum_over_replicas,
+)
+
+OK = grpc.StatusCode.OK
+HLO_TEXT, HLO_PROTO = 0, 1
+SPIN = b"""HloModule spin
+
+cond {
+  i = s32[] parameter(0)
+  ROOT p = pred[] constant(true)
+}
+
+body {
+  i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT n = s32[] add(i, one)
+}
+
+ENTRY main {
+  i = s32[] parameter(0)
+  ROOT w = s32[] while(i), condition=cond, body=body
+}
+"""
+
+
+def codes(outcomes):
+    return {op: outcome.status.code for op, outcome in outcomes.items()}
+
+
+def reasons(outcomes):
+    return {op: outcome.status.reason for op, outcome in outcomes.items()}
+
+
+def until(check, what):
+    end = time.monotonic() + LIMIT
+    while not check():
+        if time.monotonic() > end:
+            raise Failed(what)
+        time.sleep(0.01)
+
+
+def loaded(c, program, core=0, first=1, replicas=1, format=HLO_PROTO):
+    compile = W.Compile(format=format, program=program, replicas=replicas)
+    load = W.Load(core=core, program=first)
+    got = c.run(
+        c.entry(first, compile=compile), c.entry(first + 1, load=load)
+    )
+    equal(set(codes(got).values()), {0}, f"compile and load {got}")
+    return first + 1
+
+
+def execute(c, op, load, inputs, outputs, **more):
+    launch = W.Launch(load=load, inputs=inputs, outputs=outputs)
+    return c.entry(op, execute=W.Execute(launches=[launch]), **more)
+
+
+# -------------------------------------------------------------------- the basics
+
+
+def case_hello():
+    flags = ["--chips", "2x2", "--cores-per-chip", "2", "--hosts", "2"]
+    worker = Worker(*flags, "--host-id", "1", "--hbm", "1MiB")
+    c, other = Session(worker), Session(worker)
+    hello = c.hello
+    equal(hello.version, 1, "version")
+    equal(hello.worker.split()[0], "podworker", "worker")
+    equal(hello.platform, "reference", "platform")
+    equal(hello.accepts & 3, 3, "HLO as text and as messages")
+    equal((hello.host_id, hello.host_count), (1, 2), "host")
+    chips = [(k.x, k.y, k.z, k.host_id) for k in hello.chips]
+    equal(chips, [(0, 1, 0, 1), (1, 1, 0, 1)], "own chips")
+    cores = [(k.worker_core, k.chip, k.memory_bytes) for k in hello.cores]
+    equal(cores, [(i, i // 2, 1 << 20) for i in range(4)], "own cores")
+    equal(other.hello.incarnation, hello.incarnation, "incarnation")
+    equal(other.id != c.id, True, "session")
+    try:
+        Session(worker, (2, 9))
+        raise Failed("version 2 was accepted")
+    except grpc.RpcError as error:
+        equal(error.code(), grpc.StatusCode.FAILED_PRECONDITION, "version 2")
+    c.close()
+    other.close()
+    worker.stop()
+    again = Worker(*flags)
+    c = Session(again)
+    equal(c.hello.incarnation != hello.incarnation, True, "new incarnation")
+    c.close()
+    again.stop()
+
+
+def case_chunks():
+    worker = Worker("--hbm", "64MiB")
+    c = Session(worker)
+    size = 10 << 20
+    piece = 1 << 20
+    got = c.run(c.alloc(1, size))
+    equal(codes(got), {1: 0}, "allocate")
+    data = bytes(range(256)) * (size // 256)
+    writes = [
+        c.write(2 + i, 1, data[i * piece : (i + 1) * piece], i * piece)
+        for i in range(10)
+    ]
+    reads = [
+        c.read(50 + i, 1, piece, i * piece, orders=[2 + i]) for i in range(10)
+    ]
+    got = c.run(*writes, *reads, stream=c.data)
+    equal(set(codes(got).values()), {0}, "codes")
+    back = b"".join(got[50 + i].data for i in range(10))
+    equal(back == data, True, "bytes")
+    got = c.run(
+        c.read(90, 1, 1, size), c.read(91, 1, 64 << 20), c.read(92, 1, 0, size)
+    )
+    equal(
+        reasons(got),
+        {90: "OUT_OF_RANGE", 91: "BAD_LENGTH", 92: ""},
+        "ranges",
+    )
+    c.close()
+    worker.stop()
+
+
+def case_order_and_failure():
+    worker = Worker("--hbm", "1KiB")
+    c = Session(worker)
+    got = c.run(
+        c.alloc(1, 4096),
+        c.alloc(2, 16, waits=[1]),
+        c.alloc(3, 16, orders=[1, 2]),
+        c.write(4, 3, b"x" * 16, waits=[2]),
+        c.alloc(1 << 43, 8),
+    )
+    equal(codes(got), {1: 8, 2: 8, 3: 0, 4: 8, 1 << 43: 3}, "codes")
+    equal(got[1].status.root, 0, "own failure")
+    equal(got[2].status.root, 1, "root of 2")
+    equal(got[4].status.root, 1, "root of 4")
+    equal(got[2].status.reason, "RESOURCE_EXHAUSTED", "reason")
+    # Numbers that were forgotten count as done.
+    c.send(c.alloc(10, 16, waits=[1]))
+    equal(codes(c.outcomes(1)), {10: 8}, "failure of before")
+    c.send(c.alloc(11, 16, waits=[1]), forget=5)
+    equal(codes(c.outcomes(1)), {11: 8}, "entries come before forget")
+    c.send(c.alloc(12, 16, waits=[1]))
+    equal(codes(c.outcomes(1)), {12: 0}, "forgotten")
+    c.close()
+    worker.stop()
+
+
+def case_cancel():
+    worker = Worker()
+    c = Session(worker)
+    load = loaded(c, SPIN, format=HLO_TEXT)
+    c.run(c.alloc(10, 4), c.alloc(11, 4), c.write(12, 10, bytes(4)))
+    c.send(
+        execute(c, 13, load, [10], [11], started=True),
+        execute(c, 14, load, [10], [11], waits=[13]),
+        c.alloc(15, 4, orders=[13]),
+    )
+    (begun,) = c.control.take(1)
+    equal((begun.op, begun.started), (13, True), "it has begun")
+    equal(c.beat().cores[0].queued, 1, "queued on the core")
+    c.send(c.entry(0, cancel=W.Cancel(op=13)))
+    got = c.outcomes(3)
+    equal(codes(got), {13: 1, 14: 1, 15: 0}, "codes")
+    equal(got[14].status.root, 13, "root")
+    # What waits for something that never comes can be cancelled too.
+    c.send(c.alloc(20, 4, waits=[30]), c.entry(0, cancel=W.Cancel(op=20)))
+    equal(codes(c.outcomes(1)), {20: 1}, "cancelled while it waited")
+    c.close()
+    worker.stop()
+
+
+def case_memory_and_reset():
+    worker = Worker("--hbm", "1KiB")
+    c = Session(worker)
+    c.run(c.alloc(1, 1000))
+    beat = c.beat()
+    equal(beat.cores[0].memory_used, 1000, "used")
+    equal(beat.incarnation, c.hello.incarnation, "incarnation")
+    c.send(c.alloc(2, 8, waits=[9]), c.entry(3, reset=W.Reset()))
+    got = c.outcomes(2)
+    equal(codes(got), {2: 1, 3: 0}, "reset")
+    equal(c.beat().cores[0].memory_used, 0, "after reset")
+    got = c.run(c.alloc(4, 1000), c.read(5, 1, 8), c.alloc(1, 8))
+    equal(
+        codes(got), {4: 0, 5: 5, 1: 3}, "room, a handle of before, its number"
+    )
+    got = c.run(c.entry(6, deallocate=W.Deallocate(buffer=4)))
+    equal(codes(got), {6: 0}, "free")
+    equal(c.beat().cores[0].memory_used, 0, "freed")
+    c.close()
+    worker.stop()
+
+
+def case_session_ends_with_its_control_stream():
+    worker = Worker("--hbm", "1KiB")
+    c, other = Session(worker), Session(worker)
+    c.run(c.alloc(1, 1000))
+    c.control.call.cancel()
+    equal(c.data.ended(), OK, "data stream")
+    until(lambda: other.beat().cores[0].memory_used == 0, "memory stays")
+    try:
+        c.beat()
+        raise Failed("the session lives")
+    except grpc.RpcError as error:
+        equal(error.code(), grpc.StatusCode.NOT_FOUND, "heartbeat")
+    other.close()
+    worker.stop()
+
+
+def case_strange_streams():
+    worker = Worker()
+    c = Session(worker)
+    wrong = [
+        W.SessionRequest(session=c.id ^ 1, role=W.DATA).SerializeToString(),
+        W.SessionRequest(entries=[c.alloc(1, 8)]).SerializeToString(),
+        b"\xff\xff",
+        W.SessionRequest(session=c.id).SerializeToString() + b"\x1a\x02\x08",
+    ]
+    codes = (
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
+    for message, code in zip(wrong, codes):
+        stream = open_raw(c, message)
+        equal(stream.ended(), code, repr(message))
+    c.control.half_close()
+    worker.stop()
+
+
+def open_raw(c, message):
+    stream = Stream(
+        c.channel, "/pod.worker.v1.PodWorker/Session", lambda m: [m]
+    )
+    stream.sending.put(message)
+    return stream
+
+
+# ------------------------------------------------------------- between workers
+
+
+def case_copy_from_peer():
+    workers = [Worker("--hbm", "64MiB") for _ in range(2)]
+    a, b = Session(workers[0]), Session(workers[1])
+    size = (17 << 20) + 5
+    data = bytes(range(251)) * (size // 251 + 1)
+    piece = 1 << 20
+    a.run(a.alloc(1, size))
+    writes = [
+        a.write(2 + i, 1, data[at : min(at + piece, size)], at)
+        for i, at in enumerate(range(0, size, piece))
+    ]
+    a.run(*writes, stream=a.data)
+    b.run(b.alloc(1, size))
+
+    def copy(op, **more):
+        body = W.CopyFromPeer(
+            address=workers[0].address, peer_session=a.id, to=1, **more
+        )
+        return b.entry(op, copy_from_peer=body)
+
+    got = b.run(copy(2, **{"from": 1}))
+    equal(codes(got), {2: 0}, f"copy {got}")
+    reads = [
+        b.read(100 + i, 1, min(piece, size - at), at)
+        for i, at in enumerate(range(0, size, piece))
+    ]
+    got = b.run(*reads, stream=b.data)
+    back = b"".join(got[100 + i].data for i in range(len(reads)))
+    equal(back == data[:size], True, "bytes")
+    # What cannot be had.
+    got = b.run(copy(3, **{"from": 99}))
+    equal(codes(got), {3: 5}, "no such buffer")
+    a.run(a.alloc(90, 10))
+    got = b.run(copy(4, **{"from": 90}))
+    equal(codes(got), {4: 11}, "a smaller buffer")
+    workers[0].kill()
+    got = b.run(copy(5, **{"from": 1}))
+    equal(codes(got), {5: 14}, "nobody there")
+    b.close()
+    workers[1].stop()
+
+
+def main():
+    case = globals().get("case_" + sys.argv[1])
+    if case is None:
+        sys.exit(f"no case {sys.argv[1]}")
+    try:
+        case()
+    except Failed as failure:
+        sys.exit(f"{sys.argv[1]}: {failure}")
+
+
+if __name__ == "__main__":
+    main()
