@@ -41,7 +41,8 @@ struct pod_device_info {
     uint64_t memory_bytes; // of each core
 };
 
-// A flag that asks a running execution to stop. Any thread may set it.
+// A flag that asks a running execution or transfer to stop. Any thread may set
+// it.
 struct pod_interrupt {
     atomic_bool asked;
 };
@@ -113,17 +114,24 @@ struct pod_device_ops {
                     struct pod_device_buffer *buffer);
 
     // Bytes at an offset of the dense form; in range (the driver checks).
+    // These and copies fail with CANCELLED when they stopped because of
+    // `interrupt` (NULL: they do not); what was to be filled is then undefined.
     enum pod_code (*write)(struct pod_device *device,
                            struct pod_device_buffer *buffer, uint64_t offset,
                            const void *bytes, size_t count,
+                           const struct pod_interrupt *interrupt,
                            struct pod_err *err);
     enum pod_code (*read)(struct pod_device *device,
                           struct pod_device_buffer *buffer, uint64_t offset,
-                          void *out_bytes, size_t count, struct pod_err *err);
+                          void *out_bytes, size_t count,
+                          const struct pod_interrupt *interrupt,
+                          struct pod_err *err);
     // The whole of one buffer to another of the same size, any cores.
     enum pod_code (*copy)(struct pod_device *device,
                           struct pod_device_buffer *from,
-                          struct pod_device_buffer *to, struct pod_err *err);
+                          struct pod_device_buffer *to,
+                          const struct pod_interrupt *interrupt,
+                          struct pod_err *err);
 
     // A fault in the program is INVALID_PROGRAM with line and column if there
     // are any; what the device cannot do is UNIMPLEMENTED and names the

@@ -60,7 +60,8 @@ enum pod_code pod_inproc_run_write(struct inproc *driver,
         code = driver->device->ops->write(
             driver->device, part->holds[0].handle->buffer,
             move->offset + move->moved,
-            move->blob->data + move->data_offset + move->moved, turn, err);
+            move->blob->data + move->data_offset + move->moved, turn,
+            &part->task->interrupt, err);
     move->moved += turn;
     outcome->again = code == POD_OK && move->moved < move->count;
     return code;
@@ -100,7 +101,7 @@ enum pod_code pod_inproc_run_read(struct inproc *driver,
         code = driver->device->ops->read(
             driver->device, part->holds[0].handle->buffer,
             move->offset + move->moved, move->blob->data + move->moved, turn,
-            err);
+            &part->task->interrupt, err);
     move->moved += turn;
     outcome->again = code == POD_OK && move->moved < move->count;
     outcome->result.data = move->blob;
@@ -146,5 +147,5 @@ enum pod_code pod_inproc_run_copy(struct inproc *driver,
     if (to == from)
         return POD_OK;
     return driver->device->ops->copy(driver->device, from->buffer, to->buffer,
-                                     err);
+                                     &part->task->interrupt, err);
 }

@@ -82,7 +82,8 @@ static void fuzz_fill(struct pod_device *device, const struct pod_shape *shape,
         pattern[i] =
             (unsigned char)(shape->type == POD_TYPE_PRED ? i % 2
                                                          : i * 7 + i / 5);
-    if (device->ops->write(device, buffer, 0, pattern, bytes, NULL) != POD_OK)
+    if (device->ops->write(device, buffer, 0, pattern, bytes, NULL, NULL) !=
+        POD_OK)
         abort();
     free(pattern);
 }
@@ -97,7 +98,7 @@ static uint64_t fuzz_digest(struct pod_device *device,
     uint64_t digest = 14695981039346656037U;
 
     if (got == NULL ||
-        device->ops->read(device, buffer, 0, got, bytes, NULL) != POD_OK)
+        device->ops->read(device, buffer, 0, got, bytes, NULL, NULL) != POD_OK)
         abort();
     for (size_t i = 0; i < bytes; i++)
         digest = (digest ^ got[i]) * 1099511628211U;

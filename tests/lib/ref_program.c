@@ -161,7 +161,7 @@ static void ref_compare_outputs(const struct ref_buffers *outputs,
         void *data = malloc(got.bytes + 1);
         assert_non_null(data);
         assert_int_equal(device->ops->read(device, outputs->buffers[i], 0, data,
-                                           got.bytes, NULL),
+                                           got.bytes, NULL, NULL),
                          POD_OK);
         got.data = data;
         ref_compare(&got, &wanted[i], rtol, text);
@@ -198,7 +198,7 @@ void ref_check_close(const char *text, const struct ref_array *inputs,
                          POD_OK);
         assert_int_equal(device->ops->write(device, in.buffers[i], 0,
                                             inputs[i].data, inputs[i].bytes,
-                                            NULL),
+                                            NULL, NULL),
                          POD_OK);
     }
     for (size_t i = 0; i < wanted_count; i++)

@@ -191,23 +191,25 @@ static inline void fake_release(struct pod_device *device,
     free(buffer);
 }
 
-static inline enum pod_code fake_write(struct pod_device *device,
-                                       struct pod_device_buffer *buffer,
-                                       uint64_t offset, const void *bytes,
-                                       size_t count, struct pod_err *err)
+static inline enum pod_code
+fake_write(struct pod_device *device, struct pod_device_buffer *buffer,
+           uint64_t offset, const void *bytes, size_t count,
+           const struct pod_interrupt *interrupt, struct pod_err *err)
 {
     (void)device;
+    (void)interrupt;
     (void)err;
     memcpy(buffer->data + offset, bytes, count);
     return POD_OK;
 }
 
-static inline enum pod_code fake_read(struct pod_device *device,
-                                      struct pod_device_buffer *buffer,
-                                      uint64_t offset, void *out_bytes,
-                                      size_t count, struct pod_err *err)
+static inline enum pod_code
+fake_read(struct pod_device *device, struct pod_device_buffer *buffer,
+          uint64_t offset, void *out_bytes, size_t count,
+          const struct pod_interrupt *interrupt, struct pod_err *err)
 {
     (void)device;
+    (void)interrupt;
     (void)err;
     memcpy(out_bytes, buffer->data + offset, count);
     return POD_OK;
@@ -216,9 +218,11 @@ static inline enum pod_code fake_read(struct pod_device *device,
 static inline enum pod_code fake_copy(struct pod_device *device,
                                       struct pod_device_buffer *from,
                                       struct pod_device_buffer *to,
+                                      const struct pod_interrupt *interrupt,
                                       struct pod_err *err)
 {
     (void)device;
+    (void)interrupt;
     (void)err;
     memcpy(to->data, from->data, (size_t)from->bytes);
     return POD_OK;

@@ -201,7 +201,8 @@ static void prepare(struct replica *replica, const char *name, uint32_t index,
         assert_int_equal(file.bytes,
                          pod_shape_bytes(replica->inputs.shapes[i]));
         assert_int_equal(device->ops->write(device, replica->inputs.buffers[i],
-                                            0, file.data, file.bytes, NULL),
+                                            0, file.data, file.bytes, NULL,
+                                            NULL),
                          POD_OK);
         npy_file_free(&file);
     }
@@ -286,7 +287,7 @@ static bool check_results(const struct replica *replica, const char *name,
         npy_file_read(path, &want);
         assert_int_equal(want.bytes, bytes);
         assert_int_equal(device->ops->read(device, replica->outputs.buffers[i],
-                                           0, got, bytes, NULL),
+                                           0, got, bytes, NULL, NULL),
                          POD_OK);
         if (!same_array(shape, json_array_get(tolerances, i), got, want.data,
                         name))

@@ -56,7 +56,7 @@ static void prepare_member(struct member *member, struct pod_gang_hub *hub,
                                    &member->out, NULL),
                      POD_OK);
     assert_int_equal(
-        ops->write(ref_device(), member->in, 0, in, in_count * 4, NULL),
+        ops->write(ref_device(), member->in, 0, in, in_count * 4, NULL, NULL),
         POD_OK);
     member->launch =
         (struct pod_device_launch){.program = program,
@@ -99,7 +99,7 @@ static void check_gang(const char *text, size_t in_count, const int32_t *in,
         if (members[i].code != POD_OK)
             fail_msg("replica %u: %s", i, members[i].err.text);
         assert_int_equal(ops->read(ref_device(), members[i].out, 0, got,
-                                   out_count * 4, NULL),
+                                   out_count * 4, NULL, NULL),
                          POD_OK);
         ref_compare(&have, &want, 0, text);
         ops->release(ref_device(), members[i].in);

@@ -146,12 +146,14 @@ static void test_transfers(void **state)
                      POD_OK);
     assert_int_equal(device->ops->allocate(device, 1, NULL, 8, &to, NULL),
                      POD_OK);
-    assert_int_equal(device->ops->write(device, from, 2, "abc", 3, NULL),
+    assert_int_equal(device->ops->write(device, from, 2, "abc", 3, NULL, NULL),
                      POD_OK);
-    assert_int_equal(device->ops->copy(device, from, to, NULL), POD_OK);
-    assert_int_equal(device->ops->read(device, to, 0, got, 8, NULL), POD_OK);
+    assert_int_equal(device->ops->copy(device, from, to, NULL, NULL), POD_OK);
+    assert_int_equal(device->ops->read(device, to, 0, got, 8, NULL, NULL),
+                     POD_OK);
     assert_memory_equal(got, "\0\0abc\0\0\0", 8);
-    assert_int_equal(device->ops->read(device, to, 3, got, 2, NULL), POD_OK);
+    assert_int_equal(device->ops->read(device, to, 3, got, 2, NULL, NULL),
+                     POD_OK);
     assert_memory_equal(got, "bc", 2);
     device->ops->release(device, from);
     device->ops->release(device, to);
@@ -283,7 +285,7 @@ static struct pod_device_buffer *pair(int32_t first, int32_t second)
                                                  sizeof(values), &buffer, NULL),
                      POD_OK);
     assert_int_equal(ref_device()->ops->write(ref_device(), buffer, 0, values,
-                                              sizeof(values), NULL),
+                                              sizeof(values), NULL, NULL),
                      POD_OK);
     return buffer;
 }
@@ -294,7 +296,7 @@ static void assert_pair(struct pod_device_buffer *buffer, int32_t first,
     int32_t values[2];
 
     assert_int_equal(ref_device()->ops->read(ref_device(), buffer, 0, values,
-                                             sizeof(values), NULL),
+                                             sizeof(values), NULL, NULL),
                      POD_OK);
     assert_int_equal(values[0], first);
     assert_int_equal(values[1], second);
@@ -448,13 +450,41 @@ static void test_interrupt_simulated(void **state)
                                        .latency_ns = INT64_MAX}); // centuries
 
     (void)state;
-    // The transfers of such a device would not end either: it has none.
     interrupt_it(device, "HloModule t\nENTRY e {\n  a = s32[2] parameter(0)\n"
                          "  ROOT r = s32[2] negate(a)\n}\n");
     device->ops->free(device);
 }
 
 // Simulated time is a lower bound, so it may be tested without a wait.
+static void test_interrupt_transfers(void **state)
+{
+    struct pod_device *device = make_device((struct pod_reference_options){
+        .core_count = 1, .memory_bytes = 1000, .latency_ns = INT64_MAX});
+    const struct pod_interrupt interrupt = {.asked = true};
+    struct pod_device_buffer *from;
+    struct pod_device_buffer *to;
+    struct pod_err err;
+    char byte = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->allocate(device, 0, NULL, 8, &from, NULL),
+                     POD_OK);
+    assert_int_equal(device->ops->allocate(device, 0, NULL, 8, &to, NULL),
+                     POD_OK);
+    assert_int_equal(
+        device->ops->write(device, from, 0, "a", 1, &interrupt, NULL),
+        POD_CANCELLED);
+    assert_int_equal(
+        device->ops->read(device, from, 0, &byte, 1, &interrupt, NULL),
+        POD_CANCELLED);
+    assert_int_equal(device->ops->copy(device, from, to, &interrupt, &err),
+                     POD_CANCELLED);
+    assert_int_equal(err.reason, POD_REASON_CANCEL_REQUESTED);
+    device->ops->release(device, from);
+    device->ops->release(device, to);
+    device->ops->free(device);
+}
+
 static void test_simulated_time(void **state)
 {
     struct pod_device *device = make_device(
@@ -470,8 +500,8 @@ static void test_simulated_time(void **state)
     assert_int_equal(device->ops->allocate(device, 0, NULL, 100, &buffer, NULL),
                      POD_OK);
     start = pod_clock_mono(&pod_clock_system);
-    assert_int_equal(device->ops->write(device, buffer, 0, bytes, 100, NULL),
-                     POD_OK);
+    assert_int_equal(
+        device->ops->write(device, buffer, 0, bytes, 100, NULL, NULL), POD_OK);
     assert_true(pod_clock_mono(&pod_clock_system) - start >= 2000000);
     device->ops->release(device, buffer);
     device->ops->free(device);
@@ -575,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_interrupt_loop),
         cmocka_unit_test(test_interrupt_idle_loop),
         cmocka_unit_test(test_interrupt_simulated),
+        cmocka_unit_test(test_interrupt_transfers),
         cmocka_unit_test(test_simulated_time),
         cmocka_unit_test(test_no_memory),
     };

@@ -275,9 +275,9 @@ static struct pod_device_buffer *make_buffer(const struct vector *vector)
     assert_int_equal(
         device->ops->allocate(device, 0, NULL, sizeof(*vector), &buffer, NULL),
         POD_OK);
-    assert_int_equal(
-        device->ops->write(device, buffer, 0, vector, sizeof(*vector), NULL),
-        POD_OK);
+    assert_int_equal(device->ops->write(device, buffer, 0, vector,
+                                        sizeof(*vector), NULL, NULL),
+                     POD_OK);
     return buffer;
 }
 
@@ -305,9 +305,9 @@ static void run_program(struct program *p, const int results[RESULTS])
     assert_int_equal(device->ops->execute(device, &launch, NULL), POD_OK);
     for (int i = 0; i < RESULTS; i++) {
         struct vector got;
-        assert_int_equal(
-            device->ops->read(device, outputs[i], 0, &got, sizeof(got), NULL),
-            POD_OK);
+        assert_int_equal(device->ops->read(device, outputs[i], 0, &got,
+                                           sizeof(got), NULL, NULL),
+                         POD_OK);
         if (memcmp(&got, &p->values[results[i]], sizeof(got)) != 0)
             fail_msg("result %d is wrong:\n%s", i, p->text.data);
     }

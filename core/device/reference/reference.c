@@ -34,6 +34,7 @@ reference_of_const(const struct pod_device *device)
 // ------------------------------------------------------------- simulated time
 
 enum { REFERENCE_NAP_NS = 2000000 }; // how late an interrupt is seen
+enum { REFERENCE_SLICE = 4 << 20 };  // bytes that are copied in one go
 
 // Seconds times 10^9 as a number of nanoseconds, whatever it is.
 static int64_t reference_ns(double amount, double rate)
@@ -72,15 +73,27 @@ static bool reference_simulates(const struct reference_device *device)
            options->flops > 0;
 }
 
-// Stretches a transfer that began at `start_ns`.
-static void reference_stretch(struct reference_device *device, int64_t start_ns,
-                              double bytes)
+static enum pod_code reference_interrupted(struct pod_err *err)
 {
+    return pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
+                       "the transfer was interrupted");
+}
+
+// Ends a transfer that began at `start_ns`, when its time is over.
+static enum pod_code reference_end(struct reference_device *device,
+                                   int64_t start_ns, double bytes,
+                                   const struct pod_interrupt *interrupt,
+                                   struct pod_err *err)
+{
+    if (!reference_simulates(device))
+        return POD_OK;
     int64_t duration =
         pod_time_add(device->options.latency_ns,
                      reference_ns(bytes, device->options.bandwidth));
 
-    reference_wait(device, start_ns, duration, NULL);
+    return reference_wait(device, start_ns, duration, interrupt)
+               ? POD_OK
+               : reference_interrupted(err);
 }
 
 static int64_t reference_start(const struct reference_device *device)
@@ -175,41 +188,54 @@ static void reference_release(struct pod_device *device,
         pod_ref_buffer_free(&reference_of(device)->cores[buffer->core], buffer);
 }
 
-static enum pod_code reference_write(struct pod_device *device,
-                                     struct pod_device_buffer *buffer,
-                                     uint64_t offset, const void *bytes,
-                                     size_t count, struct pod_err *err)
+static enum pod_code
+reference_write(struct pod_device *device, struct pod_device_buffer *buffer,
+                uint64_t offset, const void *bytes, size_t count,
+                const struct pod_interrupt *interrupt, struct pod_err *err)
 {
     struct reference_device *self = reference_of(device);
     int64_t start = reference_start(self);
 
-    (void)err;
     if (count > 0)
         memcpy(buffer->data + offset, bytes, count);
-    if (reference_simulates(self))
-        reference_stretch(self, start, (double)count);
-    return POD_OK;
+    return reference_end(self, start, (double)count, interrupt, err);
 }
 
-static enum pod_code reference_read(struct pod_device *device,
-                                    struct pod_device_buffer *buffer,
-                                    uint64_t offset, void *out_bytes,
-                                    size_t count, struct pod_err *err)
+static enum pod_code
+reference_read(struct pod_device *device, struct pod_device_buffer *buffer,
+               uint64_t offset, void *out_bytes, size_t count,
+               const struct pod_interrupt *interrupt, struct pod_err *err)
 {
     struct reference_device *self = reference_of(device);
     int64_t start = reference_start(self);
 
-    (void)err;
     if (count > 0)
         memcpy(out_bytes, buffer->data + offset, count);
-    if (reference_simulates(self))
-        reference_stretch(self, start, (double)count);
-    return POD_OK;
+    return reference_end(self, start, (double)count, interrupt, err);
+}
+
+// In slices, so that the copy of a huge buffer can be stopped.
+static bool reference_move(const struct pod_device_buffer *from,
+                           struct pod_device_buffer *to,
+                           const struct pod_interrupt *interrupt)
+{
+    uint64_t moved = 0;
+
+    while (from != to && moved < from->bytes) {
+        uint64_t left = from->bytes - moved;
+        uint64_t slice = left < REFERENCE_SLICE ? left : REFERENCE_SLICE;
+        if (interrupt != NULL && atomic_load(&interrupt->asked))
+            return false;
+        memcpy(to->data + moved, from->data + moved, (size_t)slice);
+        moved += slice;
+    }
+    return true;
 }
 
 static enum pod_code reference_copy(struct pod_device *device,
                                     struct pod_device_buffer *from,
                                     struct pod_device_buffer *to,
+                                    const struct pod_interrupt *interrupt,
                                     struct pod_err *err)
 {
     struct reference_device *self = reference_of(device);
@@ -218,10 +244,9 @@ static enum pod_code reference_copy(struct pod_device *device,
     if (from->is_tuple || to->is_tuple || from->bytes != to->bytes)
         return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
                            "a copy wants two arrays of one size");
-    memmove(to->data, from->data, (size_t)from->bytes);
-    if (reference_simulates(self))
-        reference_stretch(self, start, (double)from->bytes);
-    return POD_OK;
+    if (!reference_move(from, to, interrupt))
+        return reference_interrupted(err);
+    return reference_end(self, start, (double)from->bytes, interrupt, err);
 }
 
 static enum pod_code
