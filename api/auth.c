@@ -15,8 +15,6 @@
 
 #define AUTH_LOOK_NS POD_NS_PER_S
 
-enum { AUTH_TOKEN_MAX_BYTES = 256 };
-
 static const char auth_cookie[] = "podd_session";
 
 // ----------------------------------------------------------------- the tokens
@@ -148,7 +146,7 @@ static void auth_bearer(const struct api_request *req, const char *value,
     api_token_hash(value, length, hash);
     const struct api_token *token =
         api_tokens_find(&req->server->auth.tokens, hash);
-    if (length <= AUTH_TOKEN_MAX_BYTES && token != NULL)
+    if (value[length] == '\0' && token != NULL)
         auth_is_token(caller, token);
     else
         caller->fault = "the token is not known";

@@ -10,7 +10,8 @@
 // where there is no token file they are refused.
 //
 // The token file is looked at once a second while requests come, and at
-// api_server_reload. A file that cannot be read or is malformed leaves the
+// api_server_reload (a stat of the loop's thread; a small file is read there
+// when it changed). A file that cannot be read or is malformed leaves the
 // tokens as they were and is logged; an empty one ends them all.
 #ifndef POD_API_AUTH_H
 #define POD_API_AUTH_H

@@ -26,6 +26,9 @@ struct api_answers_limits {
     int64_t age_ns; // [24 h]
 };
 
+// The status of an answer that was given, but could not be kept.
+enum { API_ANSWER_LOST = -1 };
+
 struct api_answer_header {
     const char *name;
     const char *value;
@@ -40,7 +43,7 @@ struct api_answer {
     struct pod_list waiters; // equal requests; the list is the caller's
     bool done;
     int64_t done_ns;
-    // The answer; status 0: none yet.
+    // The answer; status 0: none yet, API_ANSWER_LOST: none any more.
     int status;
     struct pod_blob *content; // NULL: an answer without a body
     size_t header_count;

@@ -262,6 +262,10 @@ static bool keyed_take(struct api_request *req)
         struct pod_err err;
         (void)keyed_reused(&err);
         api_problem(req, &err);
+    } else if (answer->done && answer->status == API_ANSWER_LOST) {
+        keyed_problem(req, POD_REASON_IDEMPOTENCY_ANSWER_LOST,
+                      "it was done, but there was no memory to keep the "
+                      "answer: look for it in /v1/events");
     } else if (answer->done) {
         keyed_replay(req, answer);
     } else {
@@ -321,15 +325,17 @@ static size_t keyed_headers(const struct api_request *req,
     return count;
 }
 
+// Without memory the answer that is there already stays. If there is none it
+// is lost, and the key says so: forgetting it would make a second operation.
 static void keyed_set(struct api_request *req, int status,
-                      struct pod_blob *content)
+                      struct pod_blob *content, bool no_memory)
 {
     struct api_answer_header headers[KEYED_HEADERS_MAX];
     size_t count = keyed_headers(req, headers);
 
-    // Without memory an answer that is there already stays; with none the key
-    // is forgotten, as if there had been none.
-    (void)api_answer_set(req->keyed->answer, status, headers, count, content);
+    if (no_memory ||
+        !api_answer_set(req->keyed->answer, status, headers, count, content))
+        api_keyed_made(req);
 }
 
 static struct pod_blob *keyed_blob(const void *bytes, size_t length)
@@ -350,6 +356,12 @@ void api_keyed_content(struct api_request *req, const void *bytes,
     req->keyed->lost = req->keyed->content == NULL;
 }
 
+void api_keyed_made(struct api_request *req)
+{
+    if (api_keyed_is_first(req) && req->keyed->answer->status == 0)
+        req->keyed->answer->status = API_ANSWER_LOST;
+}
+
 void api_keyed_accepted(struct api_request *req, int status, json_t *owned)
 {
     char *text = owned != NULL ? json_dumps(owned, JSON_COMPACT) : NULL;
@@ -362,10 +374,10 @@ void api_keyed_accepted(struct api_request *req, int status, json_t *owned)
         content = keyed_blob(text, length + 1);
     }
     free(text);
-    if (content == NULL)
+    if (!api_keyed_is_first(req))
         return;
     api_header(req, "Content-Type", "application/json");
-    keyed_set(req, status, content);
+    keyed_set(req, status, content, content == NULL);
     pod_blob_unref(content);
 }
 
@@ -387,8 +399,8 @@ void api_keyed_end(struct api_request *req)
 {
     if (!api_keyed_is_first(req))
         return;
-    if (req->status >= 200 && req->status < 300 && !req->keyed->lost)
-        keyed_set(req, req->status, req->keyed->content);
+    if (req->status >= 200 && req->status < 300)
+        keyed_set(req, req->status, req->keyed->content, req->keyed->lost);
     keyed_close(req);
 }
 

@@ -45,6 +45,9 @@ void api_keyed_end(struct api_request *req);
 // The request ends, whether it was answered or not.
 void api_keyed_fini(struct api_request *req);
 
+// For handlers: something was made, so from here on the key is never forgotten,
+// whether there will be an answer to give again or not.
+void api_keyed_made(struct api_request *req);
 // For handlers that park after they have made something: the answer that the
 // key gives should the client hang up before it gets one. Takes the value
 // over; headers are those set so far. Nothing to do without a key: ask first.

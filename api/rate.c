@@ -4,7 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 
-enum { RATE_SHARED_KEY = 1 };
+#define RATE_SHARED_KEY UINT64_MAX
 
 struct rate_bucket {
     struct pod_list link;

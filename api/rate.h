@@ -34,8 +34,8 @@ struct api_rate_state {
 // At most one request each nanosecond.
 void api_rate_init(struct api_rate *rate, uint32_t limit);
 void api_rate_fini(struct api_rate *rate);
-// Takes one request from a key's bucket (0 is no key); false when it is empty.
-// Without memory the request is let through.
+// Takes one request from a key's bucket (0 and UINT64_MAX are none); false when
+// it is empty. Without memory the request is let through.
 bool api_rate_take(struct api_rate *rate, uint64_t key, int64_t now_ns,
                    struct api_rate_state *out_state);
 

@@ -212,6 +212,7 @@ void api_submit(struct api_request *req,
         submit_refused(req, submission->requests, count, existing, &err);
         return;
     }
+    api_keyed_made(req);
     submit_set_headers(req, submission, numbers);
     submit_wait(req, submission, numbers[submission->shown]);
 }

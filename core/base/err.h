@@ -77,6 +77,7 @@ enum pod_code {
     X(HANDLE_FREED, FAILED_PRECONDITION, 409, false)                           \
     X(IN_USE, FAILED_PRECONDITION, 409, false)                                 \
     X(IDEMPOTENCY_IN_PROGRESS, ABORTED, 409, true)                             \
+    X(IDEMPOTENCY_ANSWER_LOST, DATA_LOSS, 409, false)                          \
     X(ALREADY_FINISHED, FAILED_PRECONDITION, 409, false)                       \
     X(HOST_CORDONED, FAILED_PRECONDITION, 409, true)                           \
     X(IDEMPOTENCY_KEY_REUSED, INVALID_ARGUMENT, 422, false)                    \

@@ -223,6 +223,8 @@ static void test_answers_say_what_is_missing(void **state)
          "Bearer realm=\"podd\", error=\"invalid_token\""},
         {"Authorization: Bearer ", "GET", 401, "UNAUTHENTICATED",
          "Bearer realm=\"podd\", error=\"invalid_token\""},
+        {"Authorization: Bearer eye eye", "GET", 401, "UNAUTHENTICATED",
+         "Bearer realm=\"podd\", error=\"invalid_token\""},
         {"Authorization: Bearer eyes", "GET", 401, "UNAUTHENTICATED",
          "Bearer realm=\"podd\", error=\"invalid_token\""},
         {"Authorization: Basic ZXllOmV5ZQ==", "GET", 401, "UNAUTHENTICATED",

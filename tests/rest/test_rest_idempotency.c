@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/mem.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/rest_pod.h"
 
@@ -412,6 +413,36 @@ static void test_keys_are_bounded(void **state)
     rest_stop(rest);
 }
 
+// Each allocation fails once: however the first request ends, it and its retry
+// make one operation at most.
+static void test_without_memory(void **state)
+{
+    enum { MOST_ALLOCATIONS = 120 };
+    static const char body[] = "{\"core\":0,\"bytes\":\"8\"}";
+    struct rest *rest = *state;
+    int lost = 0;
+
+    for (int n = 0; n < MOST_ALLOCATIONS; n++) {
+        char key[64];
+        const char *const headers[] = {key, JSON, NULL};
+        (void)snprintf(key, sizeof(key), "Idempotency-Key: memory-%d", n);
+        long before = next_number(rest);
+        pod_mem_fail_after(n, 1);
+        struct rest_answer first =
+            rest_try(rest, "POST", "/v1/buffers", headers, body, strlen(body));
+        pod_mem_fail_after(-1, 0);
+        struct rest_answer again =
+            rest_ask(rest, "POST", "/v1/buffers", headers, body, strlen(body));
+        lost += again.status == 409;
+        if (again.status != 202)
+            assert_non_null(strstr(again.body, "IDEMPOTENCY_ANSWER_LOST"));
+        assert_in_range(next_number(rest), before + 1, before + 2);
+        rest_answer_free(&first);
+        rest_answer_free(&again);
+    }
+    assert_true(lost < MOST_ALLOCATIONS / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_waiters_may_go_away),
         cmocka_unit_test(test_draining_answers_all),
         cmocka_unit_test(test_keys_are_bounded),
+        cmocka_unit_test(test_without_memory),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
