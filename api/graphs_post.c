@@ -218,6 +218,8 @@ static void graphs_reply(struct api_request *req, const struct graphs_job *job)
 {
     char id[API_ID_BYTES];
 
+    if (job->admitted)
+        api_keyed_made(req);
     if (job->code != POD_OK) {
         graphs_reply_faults(req, job);
         return;
