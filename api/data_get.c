@@ -55,6 +55,7 @@ static void data_refuse_tuple(struct api_request *req,
     pod_str_fini(&leaves);
 }
 
+// The bytes did not come in time. The operation goes on without its reader.
 static void data_refuse_late(struct api_request *req,
                              const struct data_read *read, enum api_wake why)
 {
@@ -65,6 +66,8 @@ static void data_refuse_late(struct api_request *req,
         api_id_print(POD_REF_OP, read->op, id);
         more.metadata = json_pack("{s:s}", "operation", id);
     }
+    if (read->stream != NULL)
+        pod_stream_abandon(read->stream);
     if (why == API_WAKE_DRAIN)
         (void)pod_err_set(&err, POD_REASON_DRAINING, "podd is about to end");
     else

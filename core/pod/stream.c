@@ -30,6 +30,7 @@ struct pod_stream {
     bool starved;       // the engine found no room: resume it
     bool finished;      // no more chunks will come
     bool closed;        // the consumer has gone
+    bool abandoned;     // it wants no more, but the read is to go on
     bool closed_told;   // and the engine knows
     unsigned notifying; // calls of notify under way
     void (*notify)(void *arg);
@@ -184,12 +185,31 @@ enum pod_stream_state pod_stream_peek(struct pod_stream *stream)
 // Whether the engine must still hear that the consumer has gone.
 static bool stream_tell_closed_locked(struct pod_stream *stream)
 {
-    if (!stream->closed || stream->closed_told || stream->finished ||
-        stream->resume == NULL)
+    if (!stream->closed || stream->abandoned || stream->closed_told ||
+        stream->finished || stream->resume == NULL)
         return false;
     stream->closed_told = true;
     stream->starved = false;
     return true;
+}
+
+void pod_stream_abandon(struct pod_stream *stream)
+{
+    struct pod_list dropped;
+
+    pod_list_init(&dropped);
+    pod_mutex_lock(&stream->lock);
+    stream->abandoned = true;
+    stream_drop_locked(stream, &dropped);
+    bool resume =
+        stream->starved && !stream->finished && stream->resume != NULL;
+    if (resume)
+        stream->starved = false;
+    pod_mutex_unlock(&stream->lock);
+
+    stream_free_chunks(&dropped);
+    if (resume)
+        stream->resume(stream->resume_arg, false);
 }
 
 // Gives one end's reference up.
@@ -231,7 +251,7 @@ static struct pod_blob *stream_append_locked(struct pod_stream *stream,
                                              struct pod_list *out_dropped)
 {
     assert(!stream->finished);
-    if (stream->closed || stream->err.code != POD_OK)
+    if (stream->closed || stream->abandoned || stream->err.code != POD_OK)
         return blob;
     if (chunk == NULL) {
         (void)pod_err_set(&stream->err, POD_REASON_OUT_OF_MEMORY,

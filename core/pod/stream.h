@@ -45,6 +45,11 @@ enum pod_stream_state pod_stream_peek(struct pod_stream *stream);
 // cancels the read. NULL is allowed.
 void pod_stream_close(struct pod_stream *stream);
 
+// Consumer: wants no more of it, but the read is to go on to its end: what
+// comes is dropped, and a close does not cancel it. Nothing is popped after
+// this.
+void pod_stream_abandon(struct pod_stream *stream);
+
 // Engine; one thread at a time, and no lock held of those that `notify` and
 // `resume` take. Pushes a chunk (takes over the reference). Returns whether
 // there is room for another of its size; if not, `resume` is called once when

@@ -436,9 +436,15 @@ static void waits_of_reads(void **state)
                    "{\"core\":1,\"bytes\":\"4\",\"after\":[\"%s\"]}", op);
     (void)snprintf(path, sizeof(path), "%s?wait=10ms", make(rest, body));
     struct rest_answer answer = rest_get(rest, path);
-    assert_non_null(
-        json_object_get(json_object_get(answer.json, "metadata"), "operation"));
+    char event[64];
+    (void)snprintf(
+        event, sizeof(event), "/v1/events/%s",
+        rest_text(json_object_get(answer.json, "metadata"), "operation"));
     rest_is_problem(answer, 504, "WAIT_EXPIRED");
+    // The operation goes on.
+    json_t *view = rest_json(rest_get(rest, event), 200);
+    assert_string_equal(rest_text(view, "state"), "WAITING");
+    json_decref(view);
     rest_spin_stop(rest, op);
     // What it waited for was cancelled: the read says so.
     *strchr(path, '?') = '\0';

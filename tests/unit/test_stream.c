@@ -193,6 +193,25 @@ static void test_close_tells_the_engine_once(void **state)
     assert_int_equal(calls.released, 1);
 }
 
+static void test_an_abandoned_read_goes_on(void **state)
+{
+    (void)state;
+    struct calls calls = {0};
+    struct pod_stream *stream = new_stream(4, &calls);
+
+    assert_false(pod_stream_push(stream, new_chunk(4, 1)));
+    pod_stream_abandon(stream);
+    assert_int_equal(calls.resumed, 1);
+    assert_true(pod_stream_push(stream, new_chunk(4, 2)));
+    assert_int_equal(pod_stream_peek(stream), POD_STREAM_EMPTY);
+    pod_stream_close(stream);
+    assert_true(pod_stream_push(stream, new_chunk(4, 3)));
+    pod_stream_finish(stream, NULL);
+    assert_int_equal(calls.closed, 0);
+    assert_int_equal(calls.resumed, 1);
+    assert_int_equal(calls.released, 1);
+}
+
 static void test_close_before_the_engine_listens(void **state)
 {
     (void)state;
@@ -383,6 +402,8 @@ int main(void)
         cmocka_unit_test_teardown(test_notify_only_after_empty, check_no_leak),
         cmocka_unit_test_teardown(test_failure_is_told_at_once, check_no_leak),
         cmocka_unit_test_teardown(test_close_tells_the_engine_once,
+                                  check_no_leak),
+        cmocka_unit_test_teardown(test_an_abandoned_read_goes_on,
                                   check_no_leak),
         cmocka_unit_test_teardown(test_close_before_the_engine_listens,
                                   check_no_leak),
