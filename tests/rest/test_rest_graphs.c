@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs over HTTP: both types of bodies, faults, references, waiting, limits.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "api/graph_read.h"
+#include "core/base/str.h"
+#include "tests/lib/rest_pod.h"
+
+static const char *const ndjson[] = {"Content-Type: application/x-ndjson",
+                                     NULL};
+static const char *const json_headers[] = {"Content-Type: application/json",
+                                           NULL};
+
+static int setup(void **state)
+{
+    const struct rest_options options = {.pod = NULL};
+
+    *state = rest_start(&options);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rest_stop(*state);
+    return 0;
+}
+
+// a + b on core 0, freed inputs, the sum copied to core 1.
+#define SUM                                                                    \
+    "{\"ref\":\"a\",\"op\":\"allocate\",\"core\":0,\"shape\":\"f32[2]\","      \
+    "\"values\":[1,2]}",                                                       \
+        "{\"ref\":\"p\",\"op\":\"compile\",\"hlo\":\"HloModule m\\nENTRY e {"  \
+        "\\n a = f32[2] parameter(0)\\n ROOT r = f32[2] add(a, a)\\n}\\n\"}",  \
+        "{\"ref\":\"l\",\"op\":\"load\",\"program\":\"$p\",\"core\":0}",       \
+        "{\"ref\":\"x\",\"op\":\"execute\",\"load\":\"$l\","                   \
+        "\"inputs\":[\"$a\"]}",                                                \
+        "{\"ref\":\"d\",\"op\":\"allocate\",\"core\":1,\"shape\":\"f32[2]\"}", \
+        "{\"ref\":\"c\",\"op\":\"copy\",\"from\":\"$x.outputs[0]\","           \
+        "\"to\":\"$d\"}",                                                      \
+        "{\"ref\":\"f\",\"op\":\"free\",\"buffer\":\"$a\"}"
+
+static const char *const sum[] = {SUM, NULL};
+
+// The operations as the body of a request: one a line, or in a JSON graph.
+static char *body_of(const char *const *ops, bool lines)
+{
+    struct pod_str text = {0};
+
+    if (!lines)
+        pod_str_puts(&text, "{\"ops\":[");
+    for (size_t i = 0; ops[i] != NULL; i++)
+        pod_str_printf(&text, "%s%s", ops[i],
+                       lines                ? "\n"
+                       : ops[i + 1] != NULL ? ","
+                                            : "]}");
+    assert_false(text.failed);
+    return text.data;
+}
+
+static struct rest_answer post(struct rest *rest, const char *path,
+                               const char *const *ops, bool lines)
+{
+    char *body = body_of(ops, lines);
+    struct rest_answer answer = rest_ask(
+        rest, "POST", path, lines ? ndjson : json_headers, body, strlen(body));
+
+    free(body);
+    return answer;
+}
+
+static json_t *submit(struct rest *rest, const char *const *ops, bool lines)
+{
+    return rest_json(post(rest, "/v1/graphs", ops, lines), 202);
+}
+
+static const char *ref_text(const json_t *graph, const char *ref,
+                            const char *member)
+{
+    return rest_text(json_object_get(json_object_get(graph, "refs"), ref),
+                     member);
+}
+
+static json_t *graph_of(struct rest *rest, const json_t *event)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/v1/graphs/%s",
+                   rest_text(event, "graph"));
+    return rest_json(rest_get(rest, path), 200);
+}
+
+static void check_values(struct rest *rest, const char *buffer,
+                         const char *expected)
+{
+    static const char *const headers[] = {"Accept: application/json", NULL};
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data", buffer);
+    struct rest_answer answer = rest_ask(rest, "GET", path, headers, NULL, 0);
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.body, expected));
+    rest_answer_free(&answer);
+}
+
+// Waits for the graph and checks how it ended and its counts.
+static void check_end(struct rest *rest, const json_t *event, const char *state,
+                      const char *count, const char *n)
+{
+    json_t *end = rest_await(rest, rest_text(event, "id"));
+    json_t *graph = graph_of(rest, event);
+
+    assert_string_equal(rest_text(end, "state"), state);
+    assert_string_equal(rest_text(graph, "state"), state);
+    assert_true(json_is_true(json_object_get(graph, "done")));
+    assert_string_equal(rest_text(json_object_get(graph, "counts"), count), n);
+    json_decref(graph);
+    json_decref(end);
+}
+
+// ------------------------------------------------------------------- accepted
+
+static void check_sum(struct rest *rest, bool lines)
+{
+    struct rest_answer answer = post(rest, "/v1/graphs", sum, lines);
+    char location[64];
+
+    assert_int_equal(answer.status, 202);
+    (void)snprintf(location, sizeof(location), "/v1/graphs/%s",
+                   rest_text(answer.json, "graph"));
+    assert_string_equal(rest_header(&answer, "Location"), location);
+    (void)snprintf(location, sizeof(location), "/v1/events/%s",
+                   rest_text(answer.json, "id"));
+    assert_string_equal(rest_header(&answer, "Operation-Location"), location);
+    json_t *event = rest_json(answer, 202);
+    assert_string_equal(rest_text(event, "kind"), "GRAPH");
+    // Seven operations and one automatic output.
+    check_end(rest, event, "SUCCEEDED", "SUCCEEDED", "8");
+    check_values(rest, ref_text(event, "d", "buffer"), "[2,4]");
+    json_decref(event);
+}
+
+static void test_a_graph_as_json(void **state)
+{
+    check_sum(*state, false);
+}
+
+static void test_a_graph_as_lines(void **state)
+{
+    check_sum(*state, true);
+}
+
+static void test_refs_name_what_was_made(void **state)
+{
+    json_t *event = submit(*state, sum, false);
+    json_t *refs = json_object_get(event, "refs");
+    const json_t *outputs =
+        json_object_get(json_object_get(refs, "x"), "outputs");
+
+    assert_int_equal(json_object_size(refs), 7);
+    assert_string_equal(rest_text(event, "id"), "op-1");
+    assert_string_equal(rest_text(event, "graph"), "graph-1");
+    assert_string_equal(ref_text(event, "a", "buffer"), "buf-2");
+    assert_string_equal(ref_text(event, "p", "program"), "prog-3");
+    assert_string_equal(ref_text(event, "l", "load"), "load-4");
+    assert_string_equal(ref_text(event, "x", "op"), "op-6");
+    assert_int_equal(json_array_size(outputs), 1);
+    assert_string_equal(json_string_value(json_array_get(outputs, 0)), "buf-5");
+    assert_string_equal(ref_text(event, "f", "op"), "op-9");
+    check_end(*state, event, "SUCCEEDED", "SUCCEEDED", "8");
+    json_decref(event);
+}
+
+static void test_writes_and_reads(void **state)
+{
+    static const char *const ops[] = {
+        "{\"ref\":\"r\",\"op\":\"read\",\"buffer\":\"$b\",\"after\":[\"$w\"]}",
+        "{\"ref\":\"w\",\"op\":\"write\",\"buffer\":\"$b\","
+        "\"values\":[7,8,9]}",
+        "{\"ref\":\"b\",\"op\":\"allocate\",\"core\":0,\"shape\":\"u8[3]\"}",
+        "{\"op\":\"write\",\"buffer\":\"buf-1\",\"values\":[5,6]}", NULL};
+    char path[64];
+    json_decref(rest_submit(*state, "/v1/buffers", "{\"core\":1,\"bytes\":2}"));
+    json_t *event = submit(*state, ops, true);
+
+    check_end(*state, event, "SUCCEEDED", "SUCCEEDED", "4");
+    (void)snprintf(path, sizeof(path), "/v1/events/%s/data",
+                   ref_text(event, "r", "op"));
+    struct rest_answer answer = rest_get(*state, path);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.size, 3);
+    assert_memory_equal(answer.body, "\x07\x08\x09", 3);
+    rest_answer_free(&answer);
+    check_values(*state, "buf-1", "[5,6]");
+    json_decref(event);
+}
+
+static void test_waiting_gives_the_end(void **state)
+{
+    for (int lines = 0; lines < 2; lines++) {
+        json_t *event = rest_json(
+            post(*state, "/v1/graphs?wait=20s", sum, lines == 1), 201);
+        assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
+        assert_int_equal(json_object_size(json_object_get(event, "refs")), 7);
+        json_decref(event);
+    }
+}
+
+static void test_lists_and_filters(void **state)
+{
+    json_t *first = submit(*state, sum, false);
+    json_t *second = submit(*state, sum, true);
+    json_t *list = rest_json(rest_get(*state, "/v1/graphs"), 200);
+    const json_t *graphs = json_object_get(list, "graphs");
+    char path[64];
+
+    assert_int_equal(json_array_size(graphs), 2);
+    assert_string_equal(rest_text(json_array_get(graphs, 0), "id"),
+                        rest_text(second, "graph"));
+    (void)snprintf(path, sizeof(path), "/v1/events?graph=%s",
+                   rest_text(first, "graph"));
+    json_t *events = rest_json(rest_get(*state, path), 200);
+    assert_int_equal(json_array_size(json_object_get(events, "events")), 8);
+    check_end(*state, second, "SUCCEEDED", "SUCCEEDED", "8");
+    json_decref(events);
+    json_decref(list);
+    json_decref(first);
+    json_decref(second);
+}
+
+static void test_members_of_the_whole_graph(void **state)
+{
+    static const char body[] =
+        "{\"name\":\"night\",\"labels\":{\"k\":\"v\"},\"priority\":3,"
+        "\"on_error\":\"CANCEL_GRAPH\",\"ops\":[{\"ref\":\"a\",\"op\":"
+        "\"allocate\",\"core\":0,\"bytes\":8}]}";
+    json_t *event =
+        rest_json(rest_send(*state, "POST", "/v1/graphs?wait=20s", body), 201);
+    json_t *graph = graph_of(*state, event);
+    json_t *member = rest_await(*state, ref_text(event, "a", "op"));
+
+    assert_string_equal(rest_text(graph, "name"), "night");
+    assert_string_equal(rest_text(json_object_get(graph, "labels"), "k"), "v");
+    assert_string_equal(rest_text(graph, "on_error"), "CANCEL_GRAPH");
+    assert_int_equal(json_integer_value(json_object_get(member, "priority")),
+                     3);
+    json_decref(member);
+    json_decref(graph);
+    json_decref(event);
+
+    // The same of NDJSON, where they stand in the query.
+    static const char *const ops[] = {
+        "{\"op\":\"allocate\",\"core\":0,\"bytes\":8}", NULL};
+    event = rest_json(post(*state,
+                           "/v1/graphs?wait=20s&name=day&label=k=w"
+                           "&on_error=CANCEL_GRAPH",
+                           ops, true),
+                      201);
+    graph = graph_of(*state, event);
+    assert_string_equal(rest_text(graph, "name"), "day");
+    assert_string_equal(rest_text(json_object_get(graph, "labels"), "k"), "w");
+    assert_string_equal(rest_text(graph, "on_error"), "CANCEL_GRAPH");
+    json_decref(graph);
+    json_decref(event);
+}
+
+// Enough for the worker's thread, and more than one piece of a body.
+static char *large_body(size_t count, bool lines)
+{
+    struct pod_str text = {0};
+
+    if (!lines)
+        pod_str_puts(&text, "{\"ops\":[");
+    for (size_t i = 0; i < count; i++) {
+        pod_str_printf(&text,
+                       "{\"ref\":\"%zu\",\"op\":\"allocate\",\"core\":%zu,"
+                       "\"bytes\":1",
+                       i, i % 2);
+        if (i > 0)
+            pod_str_printf(&text, ",\"after\":[\"$%zu\"]", i - 1);
+        pod_str_puts(&text, lines ? "}\n" : i + 1 < count ? "}," : "}]}");
+    }
+    assert_false(text.failed);
+    return text.data;
+}
+
+static void test_large_graphs(void **state)
+{
+    for (int lines = 0; lines < 2; lines++) {
+        char *body = large_body(3000, lines == 1);
+        struct rest_answer answer =
+            rest_ask(*state, "POST", "/v1/graphs?wait=50s",
+                     lines == 1 ? ndjson : json_headers, body, strlen(body));
+        free(body);
+        json_t *event = rest_json(answer, 201);
+        assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
+        assert_int_equal(json_object_size(json_object_get(event, "refs")),
+                         3000);
+        json_t *graph = graph_of(*state, event);
+        // A chain: of its 3,000 operations the last 1,000 are shown.
+        assert_int_equal(
+            json_array_size(json_object_get(graph, "critical_path")), 1000);
+        assert_string_equal(rest_text(graph, "critical_path_omitted"), "2000");
+        json_decref(graph);
+        json_decref(event);
+    }
+}
+
+static void test_a_repeated_key_makes_no_second_graph(void **state)
+{
+    static const char *const headers[] = {"Content-Type: application/json",
+                                          "Idempotency-Key: k1", NULL};
+    char *body = large_body(2000, false);
+    struct rest_answer first =
+        rest_ask(*state, "POST", "/v1/graphs", headers, body, strlen(body));
+    struct rest_answer again =
+        rest_ask(*state, "POST", "/v1/graphs", headers, body, strlen(body));
+
+    assert_int_equal(first.status, 202);
+    assert_int_equal(again.status, 202);
+    assert_string_equal(rest_header(&again, "Idempotency-Replayed"), "true");
+    assert_string_equal(first.body, again.body);
+    assert_int_equal(pod_last_number(rest_engine(*state)), 2001);
+    free(body);
+    rest_answer_free(&first);
+    rest_answer_free(&again);
+}
+
+// -------------------------------------------------------------------- refused
+
+// Refused with these faults, none left out; nothing was admitted.
+static void check_faults(struct rest *rest, const char *const *ops, bool lines,
+                         const char *const *pointers,
+                         const char *const *reasons)
+{
+    uint64_t last = pod_last_number(rest_engine(rest));
+    json_t *problem = rest_json(post(rest, "/v1/graphs", ops, lines), 422);
+    const json_t *errors = json_object_get(problem, "errors");
+    size_t count = 0;
+
+    for (; pointers[count] != NULL; count++) {
+        size_t k = 0;
+        while (k < json_array_size(errors) &&
+               strcmp(rest_text(json_array_get(errors, k), "pointer"),
+                      pointers[count]) != 0)
+            k++;
+        if (k == json_array_size(errors))
+            fail_msg("no fault at %s", pointers[count]);
+        assert_string_equal(rest_text(json_array_get(errors, k), "reason"),
+                            reasons[count]);
+    }
+    assert_int_equal(json_array_size(errors), count);
+    assert_string_equal(rest_text(problem, "reason"), "INVALID_GRAPH");
+    assert_int_equal(pod_last_number(rest_engine(rest)), last);
+    json_decref(problem);
+}
+
+static void test_every_fault_is_listed(void **state)
+{
+    static const char *const ops[] = {
+        "{\"ref\":\"a\",\"op\":\"allocate\",\"core\":0,\"bytes\":8}",
+        "{\"ref\":\"a\",\"op\":\"allocate\",\"core\":0,\"bytes\":8}",
+        "{\"op\":\"explode\"}",
+        "{\"ref\":\"n\",\"op\":\"free\",\"buffer\":\"$a\",\"when\":1}", "7",
+        "{\"op\":\"load\",\"program\":\"$a\",\"core\":0}",
+        "{\"op\":\"load\",\"program\":\"$zz\",\"core\":0}",
+        "{\"op\":\"allocate\",\"core\":99,\"bytes\":8}",
+        "{\"op\":\"copy\",\"from\":\"buf-99\",\"to\":\"$a\"}",
+        "{\"op\":\"free\",\"buffer\":\"$a.outputs[0]\"}",
+        "{\"op\":\"free\",\"buffer\":\"$a.outputs[x]\"}",
+        "{\"op\":\"write\",\"buffer\":\"$a\",\"values\":[1]}",
+        // Not a fault of its own: it refers to the third from above.
+        "{\"op\":\"copy\",\"from\":\"$n\",\"to\":\"$a\"}", NULL};
+    static const char *const pointers[] = {"/ops/1/ref",
+                                           "/ops/2/op",
+                                           "/ops/3/when",
+                                           "/ops/4",
+                                           "/ops/5/program",
+                                           "/ops/6/program",
+                                           "/ops/7/core",
+                                           "/ops/8/from",
+                                           "/ops/9/buffer",
+                                           "/ops/10/buffer",
+                                           "/ops/11/values",
+                                           "/ops/12/from",
+                                           NULL};
+    static const char *const reasons[] = {
+        "BAD_VALUE",      "BAD_VALUE",      "UNKNOWN_MEMBER", "WRONG_TYPE",
+        "UNKNOWN_HANDLE", "UNKNOWN_HANDLE", "UNKNOWN_CORE",   "UNKNOWN_HANDLE",
+        "UNKNOWN_HANDLE", "UNKNOWN_HANDLE", "SHAPE_MISMATCH", "UNKNOWN_HANDLE"};
+
+    check_faults(*state, ops, false, pointers, reasons);
+    check_faults(*state, ops, true, pointers, reasons);
+}
+
+static void test_cycles_are_named_by_their_refs(void **state)
+{
+    static const char *const ops[] = {
+        "{\"ref\":\"u\",\"op\":\"allocate\",\"core\":0,\"bytes\":8,"
+        "\"after\":[\"$v\"]}",
+        "{\"ref\":\"v\",\"op\":\"allocate\",\"core\":0,\"bytes\":8,"
+        "\"after\":[\"$u\"]}",
+        NULL};
+    json_t *problem = rest_json(post(*state, "/v1/graphs", ops, false), 422);
+    const json_t *fault = json_array_get(json_object_get(problem, "errors"), 0);
+
+    assert_string_equal(rest_text(fault, "pointer"), "/ops/0");
+    assert_string_equal(rest_text(fault, "reason"), "CYCLE");
+    assert_non_null(strstr(rest_text(fault, "detail"), "u, v, u"));
+    json_decref(problem);
+}
+
+static void test_the_whole_is_at_fault(void **state)
+{
+    struct rest *rest = *state;
+
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs", "{}"), 400,
+                    "MISSING_MEMBER");
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs", "{\"ops\":7}"), 400,
+                    "WRONG_TYPE");
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs", "{\"ops\":[]}"), 422,
+                    "OUT_OF_RANGE");
+    rest_is_problem(
+        rest_send(rest, "POST", "/v1/graphs", "{\"ops\":[],\"more\":1}"), 400,
+        "UNKNOWN_MEMBER");
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs",
+                              "{\"ops\":[],\"on_error\":\"CONTINUE\"}"),
+                    400, "BAD_VALUE");
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs", "{\"ops\":[}"), 400,
+                    "BAD_JSON");
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs", "[]"), 400,
+                    "WRONG_TYPE");
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs?what=1", "{}"), 400,
+                    "UNKNOWN_PARAMETER");
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs?on_error=FAIL", "{}"),
+                    400, "UNKNOWN_PARAMETER");
+    rest_is_problem(rest_ask(rest, "POST", "/v1/graphs", ndjson, "", 0), 422,
+                    "OUT_OF_RANGE");
+    rest_is_problem(
+        rest_ask(rest, "POST", "/v1/graphs?on_error=FAIL", ndjson, "{}", 2),
+        400, "BAD_PARAMETER");
+    rest_is_problem(rest_ask(rest, "POST", "/v1/graphs", NULL, "{}", 2), 415,
+                    "UNSUPPORTED_TYPE");
+}
+
+static void test_validating_makes_nothing(void **state)
+{
+    static const char *const bad[] = {
+        "{\"op\":\"allocate\",\"core\":99,\"bytes\":8}", NULL};
+    static const char path[] = "/v1/graphs?validate_only=true";
+
+    for (int lines = 0; lines < 2; lines++) {
+        json_t *report = rest_json(post(*state, path, sum, lines == 1), 200);
+        assert_true(json_is_true(json_object_get(report, "valid")));
+        assert_string_equal(rest_text(report, "operations"), "7");
+        json_decref(report);
+        rest_is_problem(post(*state, path, bad, lines == 1), 422,
+                        "INVALID_GRAPH");
+    }
+    assert_int_equal(pod_last_number(rest_engine(*state)), 0);
+}
+
+static void test_a_bad_line_is_named(void **state)
+{
+    static const char *const ops[] = {
+        "{\"op\":\"allocate\",\"core\":0,\"bytes\":8}", "", "{oops", NULL};
+    json_t *problem = rest_json(post(*state, "/v1/graphs", ops, true), 400);
+
+    assert_string_equal(rest_text(problem, "reason"), "BAD_JSON");
+    assert_non_null(strstr(rest_text(problem, "detail"), "line 3: "));
+    assert_int_equal(pod_last_number(rest_engine(*state)), 0);
+    json_decref(problem);
+}
+
+// --------------------------------------------------------------------- limits
+
+// `start`, a run of one character, `end`.
+static char *run_body(const char *start, char c, size_t run, const char *end,
+                      size_t *out_size)
+{
+    size_t before = strlen(start);
+    size_t after = strlen(end);
+    char *body = malloc(before + run + after + 1);
+
+    memcpy(body, start, before);
+    memset(body + before, c, run);
+    memcpy(body + before + run, end, after + 1);
+    *out_size = before + run + after;
+    return body;
+}
+
+static long ask_status(struct rest *rest, const char *const *headers,
+                       char *owned_body, size_t size, char *out_reason)
+{
+    long status = rest_status(
+        rest_ask(rest, "POST", "/v1/graphs", headers, owned_body, size),
+        out_reason);
+
+    free(owned_body);
+    return status;
+}
+
+// A graph whose operations are so many zeros.
+static char *zeros_body(size_t count, size_t *out_size)
+{
+    char *body = malloc(2 * count + 16);
+    size_t size = (size_t)sprintf(body, "{\"ops\":[");
+
+    for (size_t i = 0; i < count; i++) {
+        body[size++] = '0';
+        body[size++] = i + 1 < count ? ',' : ']';
+    }
+    body[size++] = '}';
+    *out_size = size;
+    return body;
+}
+
+static void test_limits_of_json(void **state)
+{
+    enum { LIMIT = 8 * 1024 * 1024 };
+    char reason[64];
+    size_t size;
+    char *body = run_body("{\"ops\":[]", ' ', LIMIT - 10, "}", &size);
+
+    assert_int_equal(size, LIMIT);
+    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 422);
+    body = run_body("{\"ops\":[]", ' ', LIMIT - 9, "}", &size);
+    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 413);
+    assert_string_equal(reason, "BODY_TOO_LARGE");
+    // Of the 2,000,000 values one is the object and one is the list.
+    body = zeros_body(1999998, &size);
+    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 422);
+    body = zeros_body(1999999, &size);
+    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 413);
+    assert_string_equal(reason, "BODY_TOO_LARGE");
+}
+
+static void test_limits_of_lines(void **state)
+{
+    char reason[64];
+    size_t size;
+    // Blank to the limit, then one byte longer.
+    char *body = run_body("", ' ', API_GRAPH_LINE_BYTES, "\n7", &size);
+
+    assert_int_equal(ask_status(*state, ndjson, body, size, reason), 422);
+    assert_string_equal(reason, "INVALID_GRAPH");
+    body = run_body("", ' ', API_GRAPH_LINE_BYTES + 1, "\n7", &size);
+    assert_int_equal(ask_status(*state, ndjson, body, size, reason), 413);
+    assert_string_equal(reason, "BODY_TOO_LARGE");
+    // Deeper than 32.
+    body = run_body("", '[', 33, "\n", &size);
+    assert_int_equal(ask_status(*state, ndjson, body, size, reason), 413);
+}
+
+static void test_the_staging_budget_bounds_lines(void **state)
+{
+    struct rest_options options = {.staging_bytes = 64 * 1024};
+    struct rest *rest = rest_start(&options);
+    char reason[64];
+    char *body = large_body(2000, true);
+    uint64_t used = 1;
+    uint64_t max;
+
+    (void)state;
+    assert_int_equal(ask_status(rest, ndjson, body, strlen(body), reason), 429);
+    assert_string_equal(reason, "STAGING_FULL");
+    // It is given back when the server is done with the broken-off request.
+    for (int tries = 0; tries < 1000 && used > 0; tries++) {
+        json_decref(rest_json(rest_get(rest, "/v1/events:summary"), 200));
+        pod_staging_usage(rest_engine(rest), &used, &max);
+    }
+    assert_int_equal(used, 0);
+    rest_stop(rest);
+}
+
+// -------------------------------------------------------------------- cancels
+
+static void test_cancelling(void **state)
+{
+    struct rest *rest = *state;
+    struct rest_spin spin = rest_spin_make(rest, 0);
+    char op[32];
+    char line[128];
+    char path[64];
+
+    rest_spin_start(rest, &spin, op);
+    (void)snprintf(line, sizeof(line),
+                   "{\"ref\":\"w\",\"op\":\"allocate\",\"core\":1,\"bytes\":8,"
+                   "\"after\":[\"%s\"]}",
+                   op);
+    const char *const ops[] = {line, NULL};
+    json_t *event = submit(rest, ops, false);
+    (void)snprintf(path, sizeof(path), "/v1/graphs/%s:cancel",
+                   rest_text(event, "graph"));
+    json_t *cancelled = rest_json(
+        rest_send(rest, "POST", path, "{\"reason\":\"enough\"}"), 200);
+    assert_string_equal(rest_text(cancelled, "state"), "CANCELLED");
+    json_decref(cancelled);
+    check_end(rest, event, "CANCELLED", "CANCELLED", "1");
+    json_decref(rest_json(rest_send(rest, "POST", path, "{}"), 200));
+    json_decref(event);
+    rest_spin_stop(rest, op);
+
+    event = submit(rest, sum, false);
+    check_end(rest, event, "SUCCEEDED", "SUCCEEDED", "8");
+    (void)snprintf(path, sizeof(path), "/v1/graphs/%s:cancel",
+                   rest_text(event, "graph"));
+    rest_is_problem(rest_send(rest, "POST", path, "{}"), 409,
+                    "ALREADY_FINISHED");
+    json_decref(event);
+    rest_is_problem(
+        rest_send(rest, "POST", "/v1/graphs/graph-99999:cancel", "{}"), 404,
+        "NOT_FOUND");
+    // An operation that is no graph's.
+    rest_is_problem(rest_send(rest, "POST", "/v1/graphs/graph-1:cancel", "{}"),
+                    404, "NOT_FOUND");
+    rest_is_problem(rest_get(rest, "/v1/graphs/op-1"), 404, "NOT_FOUND");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_a_graph_as_json),
+        T(test_a_graph_as_lines),
+        T(test_refs_name_what_was_made),
+        T(test_writes_and_reads),
+        T(test_waiting_gives_the_end),
+        T(test_lists_and_filters),
+        T(test_members_of_the_whole_graph),
+        T(test_large_graphs),
+        T(test_a_repeated_key_makes_no_second_graph),
+        T(test_every_fault_is_listed),
+        T(test_cycles_are_named_by_their_refs),
+        T(test_the_whole_is_at_fault),
+        T(test_validating_makes_nothing),
+        T(test_a_bad_line_is_named),
+        T(test_limits_of_json),
+        T(test_limits_of_lines),
+        cmocka_unit_test(test_the_staging_budget_bounds_lines),
+        T(test_cancelling),
+    };
+#undef T
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
