@@ -3,9 +3,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
+#include <nettle/base16.h>
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
 
@@ -50,9 +50,11 @@ void api_digest_name(const void *data, size_t size,
     sha256_init(&context);
     sha256_update(&context, size, data);
     sha256_digest(&context, sizeof(digest), digest);
-    char *at = out_name + sprintf(out_name, "sha256:");
-    for (size_t i = 0; i < sizeof(digest); i++)
-        at += sprintf(at, "%02x", digest[i]);
+    static const char prefix[] = "sha256:";
+    size_t at = sizeof(prefix) - 1;
+    memcpy(out_name, prefix, at);
+    base16_encode_update(out_name + at, sizeof(digest), digest);
+    out_name[at + BASE16_ENCODE_LENGTH(sizeof(digest))] = '\0';
 }
 
 static const struct digest_algorithm *digest_find(const char *name,

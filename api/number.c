@@ -225,6 +225,18 @@ static bool number_print_away(const struct number_format *format, int digits,
     return number_reads_back(format, out, code);
 }
 
+// What is not written with digits, and the zeros; NULL: anything else.
+static const char *number_word(double value)
+{
+    if (isnan(value))
+        return "\"NaN\"";
+    if (isinf(value))
+        return value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
+    if (value == 0)
+        return signbit(value) ? "-0.0" : "0";
+    return NULL;
+}
+
 void api_number_print_float(enum pod_type type, const unsigned char *in,
                             char out[API_NUMBER_TEXT_BYTES])
 {
@@ -235,14 +247,9 @@ void api_number_print_float(enum pod_type type, const unsigned char *in,
     // their digits is needed, and a reader with a wider type than the narrow
     // ones gets the value itself.
     double whole = ldexp(1, format->mantissa_bits < 24 ? 24 : 52);
-    if (isnan(value) || isinf(value)) {
-        strcpy(out, isnan(value) ? "\"NaN\""
-                    : value < 0  ? "\"-Infinity\""
-                                 : "\"Infinity\"");
-        return;
-    }
-    if (value == 0) {
-        strcpy(out, signbit(value) ? "-0.0" : "0");
+    const char *word = number_word(value);
+    if (word != NULL) {
+        memcpy(out, word, strlen(word) + 1);
         return;
     }
     if (fabs(value) <= whole && nearbyint(value) == value) {

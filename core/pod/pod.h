@@ -136,8 +136,8 @@ enum pod_ref_kind {
 struct pod_ref {
     enum pod_ref_kind kind;
     uint64_t number;
-    uint32_t output;   // REQUEST of an EXECUTE used as a buffer: which output
-    bool has_output;   // false: the thing the request itself makes
+    uint32_t output; // REQUEST of an EXECUTE used as a buffer: which output
+    bool has_output; // false: the thing the request itself makes
 };
 
 // ------------------------------------------------------------ submitting
@@ -340,7 +340,6 @@ void pod_take_woken(struct pod *pod, struct pod_list *out_list);
 // Views are copies; give them back with pod_view_fini. One block of memory
 // holds all that a view points at.
 
-
 struct pod_event_error {
     enum pod_code code;
     const char *reason; // UPPER_SNAKE
@@ -417,8 +416,8 @@ struct pod_event_view {
     size_t load_count;
     const struct pod_event_host *hosts; // COMPILE and RESET: outcome by host
     size_t host_count;
-    uint64_t bytes;           // moved or allocated
-    bool has_data;            // READ: its bytes are kept
+    uint64_t bytes; // moved or allocated
+    bool has_data;  // READ: its bytes are kept
     enum pod_cancel_outcome cancel;
     const char *cancel_reason; // NULL: none
     // FAILED, CANCELLED, SKIPPED, LOST:
@@ -449,7 +448,7 @@ const char *pod_handle_state_name(enum pod_handle_state state);
 struct pod_buffer_view {
     uint64_t number;
     enum pod_handle_state state;
-    bool has_shape; // false: raw, or not known yet
+    bool has_shape;         // false: raw, or not known yet
     struct pod_shape shape; // an array's; of a tuple its type is TUPLE, empty
     uint64_t bytes;
     uint32_t core;
@@ -513,7 +512,7 @@ struct pod_graph_view {
     // that ended last back along the dependency that ended last, as far as
     // these are operations of the graph and kept.
     uint64_t *critical_path;
-    size_t critical_path_count; // at most POD_CRITICAL_PATH_MAX: its end
+    size_t critical_path_count;     // at most POD_CRITICAL_PATH_MAX: its end
     uint64_t critical_path_omitted; // before these
     void *memory;
 };
@@ -548,13 +547,13 @@ void pod_program_view_fini(struct pod_program_view *view);
 
 // Which events a list wants. Zero means "any" for the masks.
 struct pod_event_filter {
-    uint32_t states; // bit 1 << enum pod_sched_state
-    uint32_t kinds;  // bit 1 << enum pod_kind
-    uint32_t host;   // POD_NO_ID: any
-    uint32_t core;   // POD_NO_ID: any
-    uint64_t graph;  // 0: any
-    uint64_t since_number;  // at least this number; 0: any
-    int64_t since_wall_ns;  // created at or after; INT64_MIN: any
+    uint32_t states;                // bit 1 << enum pod_sched_state
+    uint32_t kinds;                 // bit 1 << enum pod_kind
+    uint32_t host;                  // POD_NO_ID: any
+    uint32_t core;                  // POD_NO_ID: any
+    uint64_t graph;                 // 0: any
+    uint64_t since_number;          // at least this number; 0: any
+    int64_t since_wall_ns;          // created at or after; INT64_MIN: any
     const struct pod_label *labels; // all must hold
     size_t label_count;
 };
@@ -563,29 +562,25 @@ struct pod_event_filter {
 // newest) and fills at most `capacity` views of things that are kept and fit.
 // *out_next is where to go on (pass as `below`), or 0 at the end. It may
 // return fewer than asked before the end, when it has looked at very many.
-enum pod_code pod_list_events(struct pod *pod,
-                              const struct pod_event_filter *filter,
-                              uint64_t below, size_t capacity,
-                              struct pod_event_view *out_views,
-                              size_t *out_count, uint64_t *out_next,
-                              struct pod_err *err)
+enum pod_code
+pod_list_events(struct pod *pod, const struct pod_event_filter *filter,
+                uint64_t below, size_t capacity,
+                struct pod_event_view *out_views, size_t *out_count,
+                uint64_t *out_next, struct pod_err *err)
     __attribute__((warn_unused_result));
-enum pod_code pod_list_buffers(struct pod *pod, uint64_t below,
-                               size_t capacity,
+enum pod_code pod_list_buffers(struct pod *pod, uint64_t below, size_t capacity,
                                struct pod_buffer_view *out_views,
                                size_t *out_count, uint64_t *out_next,
                                struct pod_err *err)
     __attribute__((warn_unused_result));
-enum pod_code pod_list_programs(struct pod *pod, uint64_t below,
-                                size_t capacity,
-                                struct pod_program_view *out_views,
-                                size_t *out_count, uint64_t *out_next,
-                                struct pod_err *err)
+enum pod_code
+pod_list_programs(struct pod *pod, uint64_t below, size_t capacity,
+                  struct pod_program_view *out_views, size_t *out_count,
+                  uint64_t *out_next, struct pod_err *err)
     __attribute__((warn_unused_result));
 enum pod_code pod_list_loads(struct pod *pod, uint64_t below, size_t capacity,
-                             struct pod_load_view *out_views,
-                             size_t *out_count, uint64_t *out_next,
-                             struct pod_err *err)
+                             struct pod_load_view *out_views, size_t *out_count,
+                             uint64_t *out_next, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // The views of a list of graphs have no critical path.
@@ -658,8 +653,8 @@ struct pod_host_view {
     enum pod_host_state state;
     uint32_t incarnation;
     int64_t heartbeat_wall_ns; // 0: none yet
-    const char *error; // NULL: none
-    const char *platform; // NULL: not known yet
+    const char *error;         // NULL: none
+    const char *platform;      // NULL: not known yet
     const char *version;
     unsigned accepts;
     uint32_t chip_count;
@@ -716,8 +711,7 @@ void pod_topology_view_fini(struct pod_topology_view *view);
 enum pod_code pod_cordon(struct pod *pod, uint32_t host, bool cordon,
                          struct pod_err *err)
     __attribute__((warn_unused_result));
-enum pod_code pod_reconnect(struct pod *pod, uint32_t host,
-                            struct pod_err *err)
+enum pod_code pod_reconnect(struct pod *pod, uint32_t host, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // ----------------------------------------------------------------- counters
