@@ -154,11 +154,15 @@ static enum pod_code pod_execute(struct pod_work *work, struct pod_err *err)
         return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
                            "%zu launches of a gang of %zu", execute->n_launches,
                            replicas);
-    if (execute->n_launches < replicas)
-        return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
-                           "a gang over several workers");
     work->request.replica_count = (uint32_t)replicas;
-    return pod_launches(work, execute, err);
+    enum pod_code code = pod_launches(work, execute, err);
+    if (code != POD_OK || execute->n_launches == replicas)
+        return code;
+    if (work->service->gangs == NULL)
+        return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
+                           "this worker runs no gangs with others");
+    return gang_links_plan(work->service->gangs, execute, &work->request.plan,
+                           err);
 }
 
 // ----------------------------------------------------------------------

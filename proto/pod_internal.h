@@ -17,7 +17,8 @@ enum {
 };
 
 struct pod_service {
-    struct peers *peers; // or NULL
+    struct peers *peers;      // or NULL
+    struct gang_links *gangs; // or NULL
     struct worker *worker;
     struct worker_slice slice;
     uint64_t incarnation;

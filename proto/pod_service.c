@@ -302,6 +302,15 @@ static void pod_stream(void *arg, struct rpc_stream *owned_stream,
         answers_refuse(owned_stream, out_events, out_arg);
 }
 
+static void pod_no_gangs(void *arg, struct rpc_stream *owned_stream,
+                         struct rpc_stream_events *out_events, void **out_arg)
+{
+    (void)arg;
+    rpc_stream_finish(owned_stream, POD_UNIMPLEMENTED,
+                      "this worker runs no gangs with others");
+    answers_refuse(owned_stream, out_events, out_arg);
+}
+
 // -----------------------------------------------------------------------
 // making
 
@@ -314,6 +323,7 @@ struct pod_service *pod_service_new(const struct pod_service_options *options)
     service->slice = options->slice;
     service->incarnation = options->incarnation;
     service->peers = options->peers;
+    service->gangs = options->gangs;
     answers_list_init(&service->streams);
     return service;
 }
@@ -339,9 +349,13 @@ void pod_service_methods(struct pod_service *service,
          .opened = pod_fetch_opened,
          .settings = {.high_water = POD_FETCH_HIGH_WATER,
                       .low_water = POD_FETCH_HIGH_WATER / 2}},
+        {.path = "/pod.worker.v1.PodWorker/Exchange",
+         .opened = service->gangs != NULL ? gang_links_opened : pod_no_gangs},
     };
     for (size_t i = 0; i < POD_SERVICE_METHODS; i++) {
         out_methods[i] = methods[i];
         out_methods[i].arg = service;
     }
+    if (service->gangs != NULL)
+        out_methods[POD_SERVICE_METHODS - 1].arg = service->gangs;
 }

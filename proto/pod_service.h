@@ -8,6 +8,7 @@
 #ifndef POD_PROTO_POD_SERVICE_H
 #define POD_PROTO_POD_SERVICE_H
 
+#include "proto/gang_link.h"
 #include "proto/peers.h"
 #include "proto/rpc_server.h"
 #include "proto/slice.h"
@@ -16,7 +17,7 @@
 struct pod_service;
 
 enum {
-    POD_SERVICE_METHODS = 4,
+    POD_SERVICE_METHODS = 5,
     POD_SERVICE_VERSION = 1,
     POD_SERVICE_IDLE_S = 60,
     POD_SERVICE_CHUNK_BYTES = 4 << 20,        // of data in one entry
@@ -26,8 +27,9 @@ enum {
 struct pod_service_options {
     struct worker *worker; // outlives the service
     struct worker_slice slice;
-    uint64_t incarnation; // random
-    struct peers *peers;  // outlives the service; NULL: reaches no others
+    uint64_t incarnation;     // random
+    struct peers *peers;      // outlives the service; NULL: reaches no others
+    struct gang_links *gangs; // the same; NULL: no gangs with others
 };
 
 // NULL: no memory.

@@ -77,6 +77,8 @@ static void turn_tell(struct worker *worker, struct worker_op *op, bool started)
                                    .root = op->root,
                                    .data = op->result};
     pod_mutex_unlock(&worker->lock);
+    if (op->request.plan != NULL && !started)
+        op->request.plan->end(op->request.plan, answer.err);
     op->sink->answer(op->sink, &answer);
     pod_mutex_lock(&worker->lock);
 }

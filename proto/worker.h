@@ -71,6 +71,17 @@ struct worker_task {
     void (*free)(struct worker_task *task);
 };
 
+// An execution of which other workers run replicas.
+struct worker_plan {
+    const uint32_t *places; // by replica: 0 here, 1 elsewhere
+    // Right before the driver gets it, by this number. An error ends it.
+    enum pod_code (*begin)(struct worker_plan *plan, uint64_t driver_op,
+                           struct pod_err *err);
+    // Once, when its outcome is known, whether it had begun or not.
+    void (*end)(struct worker_plan *plan, const struct pod_err *err);
+    void (*free)(struct worker_plan *plan);
+};
+
 struct worker_answer {
     uint64_t session;
     uint64_t number;
@@ -122,7 +133,9 @@ struct worker_request {
     // Execute: the replicas that this worker runs.
     const struct pod_driver_launch *launches; // handles of the session
     size_t launch_count;
-    uint32_t replica_count; // of the whole gang; all are on this worker
+    uint32_t replica_count;   // of the whole gang
+    struct worker_plan *plan; // owned by worker_submit in any case; NULL: all
+                              // replicas are on this worker
     // Compile: its replicas do not look at each other, and it is compiled for
     // one: its executions run alone, whatever they say.
     bool independent;

@@ -161,10 +161,12 @@ void worker_op_settle_locked(struct worker_op *op)
     worker_session_settled_locked(op->session);
 }
 
-static void op_task_free(struct worker_task *task)
+static void op_owned_free(const struct worker_request *request)
 {
-    if (task != NULL)
-        task->free(task);
+    if (request->task != NULL)
+        request->task->free(request->task);
+    if (request->plan != NULL)
+        request->plan->free(request->plan);
 }
 
 void worker_op_free_locked(struct worker_op *op)
@@ -180,7 +182,7 @@ void worker_op_free_locked(struct worker_op *op)
     worker_err_free(op->err);
     pod_blob_unref(op->result);
     pod_blob_unref(op->request.data);
-    op_task_free(op->request.task);
+    op_owned_free(&op->request);
     if (op->sink != NULL)
         op->sink->unref(op->sink);
     worker_session_unref_locked(op->session);
@@ -528,7 +530,9 @@ void worker_submit(struct worker_session *session,
     pod_mutex_unlock(&worker->lock);
     if (op != NULL)
         return;
-    op_task_free(request->task);
+    if (request->plan != NULL)
+        request->plan->end(request->plan, &err);
+    op_owned_free(request);
     op_answer_refusal(session, sink, request->number, &err);
 }
 

@@ -445,6 +445,17 @@ static void run_gang_refuse_locked(struct worker_op *op,
     run_refuse_locked(op, err); // the others follow
 }
 
+static bool run_plan_begins(const struct worker_op *op,
+                            struct pod_driver_execute *execute,
+                            struct pod_err *err)
+{
+    struct worker_plan *plan = op->request.plan;
+    if (plan == NULL)
+        return true;
+    execute->replica_hosts = plan->places;
+    return plan->begin(plan, op->driver_op, err) == POD_OK;
+}
+
 static void run_execute_locked(struct worker_op *op)
 {
     struct worker *worker = op->session->worker;
@@ -464,6 +475,7 @@ static void run_execute_locked(struct worker_op *op)
         .replica_count = op->request.replica_count,
         .replica_hosts = all.zeros,
         .replica_cores = all.zeros,
+        .replica_worker_cores = all.zeros,
     };
     if (gang == NULL)
         run_count_locked(op, 1);
@@ -476,9 +488,14 @@ static void run_execute_locked(struct worker_op *op)
         call.arg = gang;
     }
     pod_mutex_unlock(&worker->lock);
-    worker->driver->ops->execute(worker->driver, &call, &execute);
+    if (run_plan_begins(op, &execute, &err))
+        worker->driver->ops->execute(worker->driver, &call, &execute);
     run_launches_fini(&all);
     pod_mutex_lock(&worker->lock);
+    if (err.code == POD_OK)
+        return;
+    run_count_locked(op, UINT32_MAX);
+    run_refuse_locked(op, &err);
 }
 
 // Replicas that have nothing to do with each other need not meet.

@@ -274,6 +274,8 @@ struct podworker {
     struct cloud_service *cloud;
     struct pod_service *pods;
     struct peers *peers;
+    struct pod_gang_hub *hub;
+    struct gang_links *gangs;
     char *pem[3]; // certificate, key, client CA
 };
 
@@ -337,7 +339,8 @@ static enum pod_code podworker_make_driver(struct podworker *program,
     struct pod_inproc_options options = {.host_count = slice->hosts,
                                          .chips = chips,
                                          .chip_count = count,
-                                         .core_chips = core_chips};
+                                         .core_chips = core_chips,
+                                         .hub = program->hub};
     enum pod_code code =
         pod_reference_device_new(&device, &options.device, err);
     if (code != POD_OK)
@@ -357,8 +360,10 @@ static enum pod_code podworker_make_worker(struct podworker *program,
     uint32_t *core_chips = pod_calloc(core_count, sizeof(core_chips[0]));
     struct worker_options options = {.clock = pod_clock_system,
                                      .gone_ns = 30 * POD_NS_PER_S};
+    // Host 0 is this worker, host 1 all others.
+    program->hub = pod_gang_hub_new(2);
     enum pod_code code =
-        chips != NULL && core_chips != NULL
+        chips != NULL && core_chips != NULL && program->hub != NULL
             ? podworker_make_driver(program, chips, core_chips, &options.driver,
                                     err)
             : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
@@ -379,7 +384,9 @@ static enum pod_code podworker_make_peers(struct podworker *program,
         return code;
     program->peers =
         peers_new(program->loop, program->pem[0] != NULL ? &tls : NULL);
-    return program->peers != NULL
+    if (program->peers != NULL)
+        program->gangs = gang_links_new(program->hub, program->peers);
+    return program->gangs != NULL
                ? POD_OK
                : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
 }
@@ -404,7 +411,8 @@ static enum pod_code podworker_make_services(struct podworker *program,
     struct pod_service_options pods = {.worker = program->worker,
                                        .slice = program->slice,
                                        .incarnation = seed.incarnation,
-                                       .peers = program->peers};
+                                       .peers = program->peers,
+                                       .gangs = program->gangs};
     program->cloud = cloud_service_new(&cloud);
     program->pods = pod_service_new(&pods);
     if (program->cloud == NULL || program->pods == NULL)
@@ -414,7 +422,9 @@ static enum pod_code podworker_make_services(struct podworker *program,
 
 static void podworker_tick(void *arg)
 {
-    worker_tick(arg);
+    struct podworker *program = arg;
+    worker_tick(program->worker);
+    gang_links_tick(program->gangs);
 }
 
 static enum pod_code podworker_make_server(struct podworker *program,
@@ -433,7 +443,7 @@ static enum pod_code podworker_make_server(struct podworker *program,
         .method_count = CLOUD_METHODS + POD_SERVICE_METHODS,
         .tick_ns = POD_NS_PER_S / 4,
         .tick = podworker_tick,
-        .tick_arg = program->worker,
+        .tick_arg = program,
     };
     return rpc_server_new(program->loop, &options, &program->server, err);
 }
@@ -468,6 +478,8 @@ static void podworker_fini(struct podworker *program)
     worker_free(program->worker);
     cloud_service_free(program->cloud);
     pod_service_free(program->pods);
+    gang_links_free(program->gangs);
+    pod_gang_hub_unref(program->hub);
     for (size_t i = 0; i < 3; i++)
         pod_free(program->pem[i]);
 }

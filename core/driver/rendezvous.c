@@ -8,19 +8,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/driver/rendezvous_internal.h"
-
-struct pod_gang_hub {
-    struct pod_mutex lock;
-    long refs;
-    struct pod_map gangs;       // struct pod_gang by operation
-    struct pod_list remembered; // gangs with no reference, oldest first
-    size_t remembered_count;
-    uint32_t host_count;
-    bool lost[]; // by host
-};
 
 // --------------------------------------------------------------------- hub
 
@@ -49,7 +38,7 @@ struct pod_gang_hub *pod_gang_hub_ref(struct pod_gang_hub *hub)
 // The caller holds the hub's lock; nobody else knows the gang any more.
 static void gang_free_locked(struct pod_gang *gang)
 {
-    assert(pod_list_empty(&gang->rounds));
+    pod_gang_drop_rounds(gang);
     (void)pod_map_remove(&gang->hub->gangs, gang->op);
     pod_cond_fini(&gang->all_arrived);
     pod_mutex_fini(&gang->lock);
@@ -80,6 +69,20 @@ void pod_gang_hub_unref(struct pod_gang_hub *hub)
     pod_map_fini(&hub->gangs);
     pod_mutex_fini(&hub->lock);
     pod_free(hub);
+}
+
+void pod_gang_hub_tap(struct pod_gang_hub *hub, uint32_t host,
+                      const struct pod_gang_tap *tap)
+{
+    hub->tapped = true;
+    hub->tap_host = host;
+    hub->tap = *tap;
+}
+
+bool pod_gang_tapped(const struct pod_gang *gang, uint32_t replica)
+{
+    return gang->hub->tapped &&
+           gang->replicas[replica].host == gang->hub->tap_host;
 }
 
 // ------------------------------------------------------------------- abort
@@ -133,8 +136,11 @@ void pod_gang_leave(struct pod_gang *gang, uint32_t replica,
     if (replica >= gang->replica_count)
         return;
     pod_mutex_lock(&gang->lock);
+    bool first = gang->replicas[replica].place != GANG_LEFT;
     gang_leave_locked(gang, replica, cause == NULL ? NULL : cause->text);
     pod_mutex_unlock(&gang->lock);
+    if (first && pod_gang_tapped(gang, replica))
+        gang->hub->tap.left(gang->hub->tap.arg, gang->op, replica, cause);
 }
 
 void pod_gang_wake(struct pod_gang *gang)
@@ -355,6 +361,29 @@ enum pod_code pod_gang_failure_locked(struct pod_gang *gang, uint32_t replica,
                        "replica %" PRIu32 " was cancelled", replica);
 }
 
+// Whether it had not arrived before.
+static bool gang_arrive(struct pod_gang *gang, uint32_t replica)
+{
+    pod_mutex_lock(&gang->lock);
+    bool first = gang->replicas[replica].place == GANG_AWAITED;
+    if (first) {
+        gang->replicas[replica].place = GANG_ARRIVED;
+        gang->arrived++;
+        if (gang->arrived == gang->replica_count) {
+            gang->assembled = true;
+            pod_cond_broadcast(&gang->all_arrived);
+        }
+    }
+    pod_mutex_unlock(&gang->lock);
+    return first;
+}
+
+void pod_gang_arrive_elsewhere(struct pod_gang *gang, uint32_t replica)
+{
+    if (replica < gang->replica_count)
+        (void)gang_arrive(gang, replica);
+}
+
 enum pod_code pod_gang_arrive(struct pod_gang *gang, uint32_t replica,
                               struct pod_interrupt *interrupt,
                               struct pod_err *err)
@@ -365,15 +394,9 @@ enum pod_code pod_gang_arrive(struct pod_gang *gang, uint32_t replica,
         return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
                            "replica %" PRIu32 " of a gang of %" PRIu32, replica,
                            gang->replica_count);
+    if (gang_arrive(gang, replica) && pod_gang_tapped(gang, replica))
+        gang->hub->tap.arrived(gang->hub->tap.arg, gang->op, replica);
     pod_mutex_lock(&gang->lock);
-    if (gang->replicas[replica].place == GANG_AWAITED) {
-        gang->replicas[replica].place = GANG_ARRIVED;
-        gang->arrived++;
-        if (gang->arrived == gang->replica_count) {
-            gang->assembled = true;
-            pod_cond_broadcast(&gang->all_arrived);
-        }
-    }
     while (!gang->assembled && gang->cause.code == POD_OK &&
            !pod_gang_interrupted(interrupt))
         pod_cond_wait(&gang->all_arrived, &gang->lock);

@@ -73,4 +73,34 @@ void pod_gang_wake(struct pod_gang *gang);
 // member has ended or gone on without the others.
 struct pod_exchange *pod_gang_exchange(struct pod_gang *gang);
 
+// ------------------------------------------------- gangs over several programs
+
+// Told what the replicas of one host do, so that it can be carried to where the
+// others run. Called from the replica's thread, before it waits, and without a
+// lock of the hub or a gang; `left` may come under a driver's lock. Nothing may
+// block.
+struct pod_gang_tap {
+    void (*arrived)(void *arg, uint64_t op, uint32_t replica);
+    void (*gave)(void *arg, uint64_t op, uint32_t replica,
+                 const uint32_t *group, size_t group_size, uint64_t sequence,
+                 const void *part, size_t bytes);
+    // `cause` NULL: well.
+    void (*left)(void *arg, uint64_t op, uint32_t replica,
+                 const struct pod_err *cause);
+    void *arg;
+};
+
+// For the replicas of `host`, before the first gang; copied.
+void pod_gang_hub_tap(struct pod_gang_hub *hub, uint32_t host,
+                      const struct pod_gang_tap *tap);
+
+// For a replica that runs elsewhere: as pod_gang_arrive, and as the exchange's
+// all_gather, without waiting for anybody. It leaves with pod_gang_leave.
+void pod_gang_arrive_elsewhere(struct pod_gang *gang, uint32_t replica);
+enum pod_code pod_gang_give(struct pod_gang *gang, uint32_t replica,
+                            const uint32_t *group, size_t group_size,
+                            uint64_t sequence, const void *part, size_t bytes,
+                            struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "core/base/list.h"
 #include "core/base/lock.h"
+#include "core/base/map.h"
 #include "core/driver/rendezvous.h"
 
 enum gang_place { GANG_AWAITED, GANG_ARRIVED, GANG_LEFT };
@@ -41,6 +42,20 @@ struct pod_gang {
     struct gang_replica replicas[];
 };
 
+struct pod_gang_hub {
+    struct pod_mutex lock;
+    long refs;
+    struct pod_map gangs;       // struct pod_gang by operation
+    struct pod_list remembered; // gangs with no reference, oldest first
+    size_t remembered_count;
+    // Constant.
+    uint32_t host_count;
+    bool tapped;
+    uint32_t tap_host;
+    struct pod_gang_tap tap;
+    bool lost[]; // by host; guarded
+};
+
 // One collective of one group.
 struct gang_round {
     struct pod_list link;
@@ -50,6 +65,7 @@ struct gang_round {
     size_t group_size;
     size_t ready;  // parts that are in `data`
     size_t inside; // members that hold the round
+    size_t absent; // of them those that run elsewhere, and do not come back
     unsigned char *data;
     uint32_t *group;
     bool *here; // by position: the member has come
@@ -63,6 +79,10 @@ bool pod_gang_interrupted(struct pod_interrupt *interrupt);
 enum pod_code pod_gang_failure_locked(struct pod_gang *gang, uint32_t replica,
                                       struct pod_interrupt *interrupt,
                                       struct pod_err *err);
+// Rounds that only replicas elsewhere hold; nobody knows the gang any more.
+void pod_gang_drop_rounds(struct pod_gang *gang);
+// Whether somebody is to be told what the replica does.
+bool pod_gang_tapped(const struct pod_gang *gang, uint32_t replica);
 // Whether the replica is a member that has not come.
 bool pod_round_awaits(const struct gang_round *round, uint32_t replica);
 // The exchange of a gang, as device.h says.

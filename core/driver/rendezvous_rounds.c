@@ -45,14 +45,26 @@ static struct gang_round *round_new(const uint32_t *group, size_t group_size,
     return round;
 }
 
-static void round_leave_locked(struct gang_round *round)
+static void round_free_locked(struct gang_round *round)
 {
-    if (--round->inside > 0)
-        return;
     pod_list_remove(&round->link);
     pod_cond_fini(&round->complete);
     pod_free(round->data);
     pod_free(round);
+}
+
+// The last one that is here takes those along that run elsewhere.
+static void round_leave_locked(struct gang_round *round)
+{
+    if (--round->inside == round->absent)
+        round_free_locked(round);
+}
+
+void pod_gang_drop_rounds(struct pod_gang *gang)
+{
+    while (!pod_list_empty(&gang->rounds))
+        round_free_locked(
+            POD_CONTAINER(gang->rounds.next, struct gang_round, link));
 }
 
 static enum pod_code gang_fault_locked(struct pod_gang *gang, uint32_t replica,
@@ -211,6 +223,10 @@ static enum pod_code gang_trade_locked(struct pod_gang *gang,
     pod_mutex_unlock(&gang->lock);
     if (round->bytes > 0)
         memcpy(round->data + position * round->bytes, part, round->bytes);
+    if (pod_gang_tapped(gang, replica))
+        gang->hub->tap.gave(gang->hub->tap.arg, gang->op, replica, round->group,
+                            round->group_size, round->sequence, part,
+                            round->bytes);
     pod_mutex_lock(&gang->lock);
     if (++round->ready == round->group_size)
         pod_cond_broadcast(&round->complete);
@@ -256,4 +272,39 @@ enum pod_code pod_gang_all_gather(struct pod_exchange *exchange,
     if (code != POD_OK && err != NULL)
         *err = own;
     return code;
+}
+
+enum pod_code pod_gang_give(struct pod_gang *gang, uint32_t replica,
+                            const uint32_t *group, size_t group_size,
+                            uint64_t sequence, const void *part, size_t bytes,
+                            struct pod_err *err)
+{
+    struct pod_err own = POD_ERR_NONE;
+    size_t position = 0;
+    struct gang_round *round = NULL;
+
+    if (replica >= gang->replica_count)
+        return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
+                           "replica %" PRIu32 " of a gang of %" PRIu32, replica,
+                           gang->replica_count);
+    pod_mutex_lock(&gang->lock);
+    if (gang->cause.code != POD_OK) {
+        own = gang->cause;
+    } else {
+        round = gang_enter_locked(gang, replica, group, group_size, sequence,
+                                  bytes, &position, &own);
+        if (round == NULL)
+            (void)gang_fault_locked(gang, replica, &own);
+    }
+    if (round != NULL) {
+        round->absent++;
+        if (bytes > 0)
+            memcpy(round->data + position * bytes, part, bytes);
+        if (++round->ready == round->group_size)
+            pod_cond_broadcast(&round->complete);
+    }
+    pod_mutex_unlock(&gang->lock);
+    if (round == NULL && err != NULL)
+        *err = own;
+    return round != NULL ? POD_OK : own.code;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Drives podworker through pod.worker.v1.PodWorker. usage: CASE"""
+import struct
 import sys
 import time
 
@@ -297,6 +298,75 @@ def case_copy_from_peer():
     equal(codes(got), {5: 14}, "nobody there")
     b.close()
     workers[1].stop()
+
+
+def gang_entry(sessions, workers, op, gang, host, loads, inputs, outputs):
+    """The part of one host in a gang with one replica a host."""
+    launch = W.Launch(
+        load=loads, inputs=inputs, outputs=outputs, replica=host
+    )
+    execute = W.Execute(
+        launches=[launch],
+        members=[W.Member(host=h, core=h) for h in range(len(workers))],
+        peers=[
+            W.Peer(host=h, address=w.address, session=s.id)
+            for h, (w, s) in enumerate(zip(workers, sessions))
+        ],
+        gang=gang,
+    )
+    return sessions[host].entry(op, execute=execute)
+
+
+def case_gang_over_three_workers():
+    workers = [Worker() for _ in range(3)]
+    sessions = [Session(worker) for worker in workers]
+    count = 1 << 19  # parts of 2 MiB: more than a piece
+    shape = f32(count)
+    program = sum_over_replicas(shape).SerializeToString()
+    for i, c in enumerate(sessions):
+        loaded(c, program, replicas=3)
+        c.run(c.alloc(10, 4 * count), c.alloc(11, 4 * count))
+        value = struct.pack("<f", i + 1) * (count // 2)
+        half = 2 * count
+        got = c.run(
+            c.write(12, 10, value),
+            c.write(13, 10, value, half),
+            stream=c.data,
+        )
+        equal(set(codes(got).values()), {0}, "set up")
+    for round in range(5):
+        for i, c in reversed(list(enumerate(sessions))):
+            entry = gang_entry(
+                sessions, workers, 20 + round, 70 + round, i, 2, [10], [11]
+            )
+            c.send(entry)
+        for c in sessions:
+            got = c.outcomes(1)
+            equal(codes(got), {20 + round: 0}, f"gang {got}")
+    for c in sessions:
+        got = c.run(c.read(60, 11, 8), c.read(61, 11, 8, 4 * count - 8))
+        six = struct.pack("<2f", 6, 6)
+        equal([got[60].data, got[61].data], [six, six], "sum")
+    # One replica fails before it begins: the others hear of it.
+    for i, c in enumerate(sessions):
+        entry = gang_entry(
+            sessions, workers, 90, 90, i, 2, [10], [11 if i else 999999]
+        )
+        c.send(c.alloc(999999, 1 << 50), entry) if i == 0 else c.send(entry)
+    got = sessions[0].outcomes(2)
+    equal(got[90].status.root, 999999, "root")
+    for c in sessions[1:]:
+        got = c.outcomes(1)
+        equal(reasons(got), {90: "GANG_ABORTED"}, "the others")
+    # A worker dies: the others end, soon.
+    for i, c in list(enumerate(sessions))[1:]:
+        c.send(gang_entry(sessions, workers, 95, 95, i, 2, [10], [11]))
+    workers[0].kill()
+    for c in sessions[1:]:
+        equal(reasons(c.outcomes(1)), {95: "GANG_ABORTED"}, "a dead worker")
+    for c, worker in list(zip(sessions, workers))[1:]:
+        c.close()
+        worker.stop()
 
 
 def main():

@@ -77,6 +77,7 @@ static char pod_cases[][48] = {
     "session_ends_with_its_control_stream",
     "strange_streams",
     "copy_from_peer",
+    "gang_over_three_workers",
 };
 enum {
     CASE_COUNT = sizeof(cases) / sizeof(cases[0]),
