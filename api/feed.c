@@ -118,7 +118,8 @@ struct feed_message *api_feed_message(struct api_feed *feed, uint64_t sequence,
         return message;
     if (message != NULL)
         feed_evict(feed, message);
-    message = feed_message_of_change(feed->pod, sequence, entry);
+    const struct api_cursor cursor = {.sequence = sequence};
+    message = feed_message_of_change(feed->pod, &cursor, entry);
     if (message == NULL)
         return NULL;
     *slot = message;

@@ -56,6 +56,15 @@ static enum pod_code get_read_topics(struct api_request *req,
     return code;
 }
 
+// Whether the place within a snapshot may be one that was given out.
+static bool get_place_is_ours(const struct api_cursor *cursor, uint64_t last)
+{
+    if (!cursor->snapshot || cursor->stage < FEED_COLLECTIONS)
+        return true;
+    return cursor->stage == FEED_CURSOR_CATCH_UP && cursor->place <= last &&
+           cursor->place >= cursor->sequence;
+}
+
 // The head is looked up here, so that a cursor of the future is known as one.
 static enum pod_code get_read_cursor(const char *text, const char *where,
                                      struct pod *pod,
@@ -72,7 +81,7 @@ static enum pod_code get_read_cursor(const char *text, const char *where,
         return POD_OK;
     }
     if (api_cursor_parse(pod_instance(pod), text, out_cursor) &&
-        out_cursor->sequence <= last)
+        out_cursor->sequence <= last && get_place_is_ours(out_cursor, last))
         return POD_OK;
     return pod_err_set(err, POD_REASON_BAD_PARAMETER,
                        "%s: neither now nor snapshot nor a cursor of this pod",
@@ -106,7 +115,8 @@ static enum pod_code get_read(struct api_request *req, struct feed_watch *watch,
     if (code == POD_OK)
         code = api_query_labels(req, POD_REASON_BAD_PARAMETER, &reader->labels,
                                 &reader->label_count, err);
-    if (code == POD_OK && watch->form == FEED_PAGE)
+    // Streams wait anyway.
+    if (code == POD_OK)
         code = api_wait_time(req, &watch->wait_ns, NULL, err);
     if (code == POD_OK)
         code = api_query_end(req, err);
@@ -154,12 +164,13 @@ static enum page_state page_collect(struct feed_watch *watch,
 static void page_reply(struct api_request *req, struct feed_watch *watch,
                        struct pod_str *text)
 {
+    const struct api_cursor place = feed_reader_cursor(&watch->reader);
     char cursor[API_CURSOR_BYTES];
     struct pod_err err;
 
     pod_str_puts(text, "],\"cursor\":\"");
-    pod_str_puts(text, api_cursor_print(pod_instance(api_pod(req)),
-                                        &watch->reader.at, cursor));
+    pod_str_puts(text,
+                 api_cursor_print(pod_instance(api_pod(req)), &place, cursor));
     pod_str_puts(text, "\"}\n");
     if (!text->failed) {
         api_reply_text(req, 200, "application/json", text->data, text->length);
@@ -239,11 +250,13 @@ void api_feed_get(struct api_request *req)
     struct pod_err err = POD_ERR_NONE;
     struct feed_watch *watch = api_alloc(req, sizeof(*watch));
     int form = api_accept(req, types, 3);
-    enum pod_code code = POD_OK;
+    enum pod_code code;
 
-    if (form < 0)
-        form = FEED_LINES; // resources answer JSON whatever is accepted
-    if (watch == NULL) {
+    if (form < 0) {
+        code = pod_err_set(&err, POD_REASON_NOT_ACCEPTABLE,
+                           "changes are %s, %s or %s", types[0], types[1],
+                           types[2]);
+    } else if (watch == NULL) {
         code = api_err_memory(&err);
     } else {
         watch->form = (enum feed_form)form;
@@ -251,7 +264,7 @@ void api_feed_get(struct api_request *req)
     }
     if (code != POD_OK)
         api_problem(req, &err);
-    else if (watch->form == FEED_PAGE)
+    else if (form == FEED_PAGE)
         page_start(req, watch);
     else
         feed_stream_start(req, watch, types[form]);

@@ -257,60 +257,66 @@ static void message_rewind(struct pod_event_view *view,
         view->ready_ns = -1;
 }
 
-static json_t *message_buffer(struct pod *pod, uint64_t number)
+static json_t *message_buffer(struct pod *pod, uint64_t number,
+                              struct pod_err *err)
 {
     struct pod_buffer_view view;
 
-    if (pod_get_buffer(pod, number, &view, NULL) != POD_OK)
+    if (pod_get_buffer(pod, number, &view, err) != POD_OK)
         return NULL;
     json_t *json = api_buffer_json(&view);
     pod_buffer_view_fini(&view);
     return json;
 }
 
-static json_t *message_program(struct pod *pod, uint64_t number)
+static json_t *message_program(struct pod *pod, uint64_t number,
+                               struct pod_err *err)
 {
     struct pod_program_view view;
 
-    if (pod_get_program(pod, number, &view, NULL) != POD_OK)
+    if (pod_get_program(pod, number, &view, err) != POD_OK)
         return NULL;
     json_t *json = api_program_json(&view);
     pod_program_view_fini(&view);
     return json;
 }
 
-static json_t *message_load(struct pod *pod, uint64_t number)
+static json_t *message_load(struct pod *pod, uint64_t number,
+                            struct pod_err *err)
 {
     struct pod_load_view view;
 
-    if (pod_get_load(pod, number, &view, NULL) != POD_OK)
+    if (pod_get_load(pod, number, &view, err) != POD_OK)
         return NULL;
     return api_load_json(&view);
 }
 
 // Without its critical path: that is for who asks for the graph itself.
-static json_t *message_graph(struct pod *pod, uint64_t number)
+static json_t *message_graph(struct pod *pod, uint64_t number,
+                             struct pod_err *err)
 {
     struct pod_graph_view view;
     size_t count = 0;
     uint64_t next = 0;
     json_t *json = NULL;
 
-    if (pod_list_graphs(pod, number + 1, 1, &view, &count, &next, NULL) !=
-            POD_OK ||
-        count == 0)
+    if (pod_list_graphs(pod, number + 1, 1, &view, &count, &next, err) !=
+        POD_OK)
         return NULL;
-    if (view.number == number)
+    if (count > 0 && view.number == number)
         json = feed_graph_json(&view);
-    pod_graph_view_fini(&view);
+    else
+        (void)pod_err_set(err, POD_REASON_NOT_FOUND, "the graph is gone");
+    if (count > 0)
+        pod_graph_view_fini(&view);
     return json;
 }
 
-static json_t *message_host(struct pod *pod, uint64_t id)
+static json_t *message_host(struct pod *pod, uint64_t id, struct pod_err *err)
 {
     struct pod_topology_view view;
 
-    if (pod_get_topology(pod, &view, NULL) != POD_OK)
+    if (pod_get_topology(pod, &view, err) != POD_OK)
         return NULL;
     json_t *json = id < view.host_count ? api_host_json(&view.hosts[id]) : NULL;
     pod_topology_view_fini(&view);
@@ -320,36 +326,40 @@ static json_t *message_host(struct pod *pod, uint64_t id)
 static json_t *message_object(struct pod *pod, const struct pod_change *change,
                               const struct pod_event_view *event)
 {
+    struct pod_err err = POD_ERR_NONE;
     json_t *json = NULL;
 
+    if (event == NULL && change->kind != POD_CHANGE_HOST)
+        return message_gone(change);
     switch ((enum pod_change_kind)change->kind) {
     case POD_CHANGE_EVENT:
-        json = event != NULL ? api_event_json(event) : NULL;
-        break;
+        return api_event_json(event);
     case POD_CHANGE_GRAPH:
-        json = message_graph(pod, change->number);
+        json = message_graph(pod, change->number, &err);
         break;
     case POD_CHANGE_BUFFER:
-        json = message_buffer(pod, change->number);
+        json = message_buffer(pod, change->number, &err);
         break;
     case POD_CHANGE_PROGRAM:
-        json = message_program(pod, change->number);
+        json = message_program(pod, change->number, &err);
         break;
     case POD_CHANGE_LOAD:
-        json = message_load(pod, change->number);
+        json = message_load(pod, change->number, &err);
         break;
     case POD_CHANGE_HOST:
-        return message_host(pod, change->number);
+        return message_host(pod, change->number, &err);
     case POD_CHANGE_KIND_COUNT:
         break;
     }
-    return json != NULL ? json : message_gone(change);
+    // Else it is there, and there was no memory to show it.
+    return json == NULL && err.code == POD_NOT_FOUND ? message_gone(change)
+                                                     : json;
 }
 
-struct feed_message *feed_message_of_change(struct pod *pod, uint64_t sequence,
+struct feed_message *feed_message_of_change(struct pod *pod,
+                                            const struct api_cursor *cursor,
                                             const struct pod_change *change)
 {
-    const struct api_cursor cursor = {.sequence = sequence};
     struct pod_event_view event = {.number = 0};
     enum pod_code code = POD_NOT_FOUND;
 
@@ -363,10 +373,10 @@ struct feed_message *feed_message_of_change(struct pod *pod, uint64_t sequence,
     json_t *object =
         message_object(pod, change, code == POD_OK ? &event : NULL);
     struct feed_message *message =
-        feed_message_of_object(pod, (enum pod_change_kind)change->kind, &cursor,
+        feed_message_of_object(pod, (enum pod_change_kind)change->kind, cursor,
                                object, event.labels, event.label_count);
     if (message != NULL)
-        message->sequence = sequence;
+        message->sequence = cursor->sequence;
     pod_event_view_fini(&event);
     return message;
 }

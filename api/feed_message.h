@@ -35,8 +35,10 @@ const char *feed_kind_name(enum pod_change_kind kind);
 
 // What a change has become: an operation as it was when it came to the entry's
 // revision, anything else as it is now. A thing that is kept no longer is shown
-// by its id alone (and the state of the entry). NULL: no memory.
-struct feed_message *feed_message_of_change(struct pod *pod, uint64_t sequence,
+// by its id alone (and the state of the entry). The cursor is at the change.
+// NULL: no memory.
+struct feed_message *feed_message_of_change(struct pod *pod,
+                                            const struct api_cursor *cursor,
                                             const struct pod_change *change);
 // An object of a snapshot. The object is taken over (NULL: no memory); labels
 // are those of its operation.

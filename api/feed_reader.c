@@ -12,6 +12,11 @@ bool feed_reader_init(struct feed_reader *reader, struct api_feed **place,
     reader->req = req;
     reader->feed = api_feed_join(place, api_pod(req), api_server_of(req));
     reader->stage = reader->at.snapshot ? FEED_SNAPSHOT : FEED_LIVE;
+    if (reader->at.snapshot && reader->at.stage == FEED_CURSOR_CATCH_UP) {
+        reader->stage = FEED_CATCH_UP;
+        reader->horizon = reader->at.place;
+        reader->at = (struct api_cursor){.sequence = reader->at.sequence};
+    }
     reader->walk_stage = reader->at.stage;
     reader->walk_place = reader->at.place;
     return reader->feed != NULL;
@@ -29,10 +34,24 @@ void feed_reader_fini(struct feed_reader *reader)
     reader->feed = NULL;
 }
 
+struct api_cursor feed_reader_cursor(const struct feed_reader *reader)
+{
+    struct api_cursor cursor = reader->at;
+
+    if (reader->stage == FEED_CATCH_UP) {
+        cursor.snapshot = true;
+        cursor.stage = FEED_CURSOR_CATCH_UP;
+        cursor.place = reader->horizon;
+    }
+    return cursor;
+}
+
 struct feed_message *feed_reader_word(const struct feed_reader *reader,
                                       const char *type, unsigned retry_ms)
 {
-    return feed_message_of_word(reader->feed->pod, type, &reader->at,
+    const struct api_cursor cursor = feed_reader_cursor(reader);
+
+    return feed_message_of_word(reader->feed->pod, type, &cursor,
                                 pod_clock_wall(&pod_clock_system), retry_ms);
 }
 
@@ -57,6 +76,20 @@ static bool reader_is_overtaken(const struct feed_reader *reader,
     return entry->next != 0 && entry->next <= limit;
 }
 
+// The message of the change that the reader stands at, for the caller to unref.
+// In CATCH_UP it is the reader's own, for its cursor. NULL: no memory.
+static struct feed_message *reader_message(struct feed_reader *reader,
+                                           const struct pod_change *entry)
+{
+    if (reader->stage == FEED_CATCH_UP) {
+        const struct api_cursor cursor = feed_reader_cursor(reader);
+        return feed_message_of_change(reader->feed->pod, &cursor, entry);
+    }
+    struct feed_message *message =
+        api_feed_message(reader->feed, reader->at.sequence, entry);
+    return message != NULL ? feed_message_ref(message) : NULL;
+}
+
 // Looks for the next message up to `end`.
 static enum feed_next reader_scan(struct feed_reader *reader, uint64_t end,
                                   struct feed_message **out_message)
@@ -70,21 +103,21 @@ static enum feed_next reader_scan(struct feed_reader *reader, uint64_t end,
             return FEED_NEXT_EXPIRED;
         if (looked == FEED_SCAN || encoded == FEED_ENCODE)
             return FEED_NEXT_LATER;
-        if ((reader->topics >> entry->kind & 1) == 0 ||
-            reader_is_overtaken(reader, entry)) {
-            reader->at.sequence = sequence;
-            continue;
-        }
-        struct feed_message *message =
-            api_feed_message(reader->feed, sequence, entry);
-        if (message == NULL)
-            return FEED_NEXT_NO_MEMORY;
         reader->at.sequence = sequence;
-        encoded++;
-        if (!feed_message_has(message, reader->labels, reader->label_count))
+        if ((reader->topics >> entry->kind & 1) == 0 ||
+            reader_is_overtaken(reader, entry))
             continue;
-        *out_message = feed_message_ref(message);
-        return FEED_NEXT_MESSAGE;
+        struct feed_message *message = reader_message(reader, entry);
+        if (message == NULL) {
+            reader->at.sequence = sequence - 1;
+            return FEED_NEXT_NO_MEMORY;
+        }
+        encoded++;
+        if (feed_message_has(message, reader->labels, reader->label_count)) {
+            *out_message = message;
+            return FEED_NEXT_MESSAGE;
+        }
+        feed_message_unref(message);
     }
     return FEED_NEXT_NOTHING;
 }
@@ -139,10 +172,12 @@ static enum feed_next reader_next_catch_up(struct feed_reader *reader,
 
     if (next != FEED_NEXT_NOTHING)
         return next;
-    *out_message = feed_reader_word(reader, "synced", 0);
-    if (*out_message == NULL)
-        return FEED_NEXT_NO_MEMORY;
     reader->stage = FEED_LIVE;
+    *out_message = feed_reader_word(reader, "synced", 0);
+    if (*out_message == NULL) {
+        reader->stage = FEED_CATCH_UP;
+        return FEED_NEXT_NO_MEMORY;
+    }
     reader->horizon = 0;
     return FEED_NEXT_MESSAGE;
 }

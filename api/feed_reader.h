@@ -9,7 +9,7 @@
 // A snapshot is begun at a place of the log. Each thing in it is at least as
 // new as that place, and what CATCH_UP brings is at least as new as what the
 // snapshot showed; so states never go back, and after "synced" nothing is given
-// twice. A cursor within a snapshot goes on with it.
+// twice. A cursor within these two goes on with them.
 #ifndef POD_API_FEED_READER_H
 #define POD_API_FEED_READER_H
 
@@ -18,6 +18,9 @@
 enum feed_stage { FEED_SNAPSHOT, FEED_CATCH_UP, FEED_LIVE };
 
 enum {
+    FEED_COLLECTIONS = 6, // of a snapshot
+    // The stage in cursors of CATCH_UP; their place is its horizon.
+    FEED_CURSOR_CATCH_UP = 90,
     FEED_QUEUE = 16,       // messages of a snapshot that are made at once
     FEED_CONFLATE = 16384, // changes behind: from there on only the latest
     FEED_SCAN = 2048,      // entries looked at before others have their turn
@@ -69,6 +72,8 @@ void feed_reader_sleep(struct feed_reader *reader);
 void feed_reader_stay(struct feed_reader *reader);
 // The feed: something has changed. Wakes the request if that fits the reader.
 void feed_reader_rouse(struct feed_reader *reader);
+// What its cursor is now.
+struct api_cursor feed_reader_cursor(const struct feed_reader *reader);
 // bookmark, synced, resync or goodbye at the reader's place. NULL: no memory.
 struct feed_message *feed_reader_word(const struct feed_reader *reader,
                                       const char *type, unsigned retry_ms);

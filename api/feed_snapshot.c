@@ -182,10 +182,9 @@ static const struct snapshot_collection snapshot_collections[] = {
     {POD_CHANGE_EVENT, UINT64_MAX, snapshot_events},
 };
 
-enum {
-    SNAPSHOT_COLLECTIONS =
-        sizeof(snapshot_collections) / sizeof(snapshot_collections[0])
-};
+_Static_assert(sizeof(snapshot_collections) / sizeof(snapshot_collections[0]) ==
+                   FEED_COLLECTIONS,
+               "cursors name one of them");
 
 // ------------------------------------------------------------------- walking
 
@@ -199,7 +198,7 @@ static bool snapshot_turn(struct feed_reader *reader)
 {
     do {
         reader->walk_stage++;
-        if (reader->walk_stage >= SNAPSHOT_COLLECTIONS)
+        if (reader->walk_stage >= FEED_COLLECTIONS)
             return false;
     } while (!snapshot_wants(reader, reader->walk_stage));
     reader->walk_place = snapshot_collections[reader->walk_stage].start;
@@ -211,9 +210,6 @@ enum feed_next feed_snapshot_step(struct feed_reader *reader)
     struct pod_err err;
     uint64_t next = 0;
 
-    // A cursor may name any place; it reads as at most what there is.
-    if (reader->walk_stage >= SNAPSHOT_COLLECTIONS)
-        return FEED_NEXT_NOTHING;
     if (reader->walk_over || !snapshot_wants(reader, reader->walk_stage)) {
         reader->walk_over = false;
         return snapshot_turn(reader) ? FEED_NEXT_LATER : FEED_NEXT_NOTHING;

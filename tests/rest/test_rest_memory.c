@@ -113,6 +113,12 @@ static void reads(void **state)
         ask_everywhere(*state, "GET", paths[i], NULL, NULL, 200);
 }
 
+static void watching(void **state)
+{
+    ask_everywhere(*state, "GET", "/v1/watch?since=snapshot&label=a=b",
+                   "Accept: application/json", NULL, 200);
+}
+
 static void data(void **state)
 {
     // One of its own: a write that failed above has spoilt the first buffer.
@@ -135,6 +141,7 @@ int main(void)
         cmocka_unit_test(allocations),  cmocka_unit_test(writes),
         cmocka_unit_test(compilations), cmocka_unit_test(waits),
         cmocka_unit_test(reads),        cmocka_unit_test(data),
+        cmocka_unit_test(watching),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -153,6 +153,13 @@ static void every_state_in_both_streams(void **state)
     }
 }
 
+static void other_forms_there_are_not(void **state)
+{
+    static const char *const headers[] = {"Accept: image/png", NULL};
+    rest_is_problem(rest_ask(*state, "GET", "/v1/watch", headers, NULL, 0), 406,
+                    "NOT_ACCEPTABLE");
+}
+
 static void head_has_no_stream(void **state)
 {
     struct rest_answer answer =
@@ -230,12 +237,14 @@ static void what_since_takes(void **state)
         "?since=other-1",
         "?since=test-",
         "?since=test-1x",
+        "?since=test-0-6-0",
+        "?since=test-0-90-999999",
         "?since=test-99999999",
         "?since=now&since=now",
         "?topics=ev",
         "?topics=",
         "?label=x",
-        "?wait=1s",
+        "?wait=-1s",
         "?colour=red",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -274,8 +283,7 @@ static void last_event_id_wins(void **state)
 // Waits until nothing is left to be told.
 static void settle(struct rest *rest)
 {
-    uint64_t last = 0;
-    for (uint64_t i = pod_last_number(rest_engine(rest)); i > last; i--)
+    for (uint64_t i = pod_last_number(rest_engine(rest)); i > 0; i--)
         await_end(rest, i);
 }
 
@@ -304,6 +312,32 @@ static void what_is_too_old(void **state)
     rest_is_problem(rest_get(rest, "/v1/watch?since=test-1"), 410, "EXPIRED");
     json_decref(get_page(rest, "?since=test-1", 410));
     rest_stop(rest);
+}
+
+// A snapshot in pages: all of it, then "synced", once.
+static void a_snapshot_in_pages(void **state)
+{
+    char query[128] = "?since=snapshot&topics=buffers";
+    size_t buffers = 0;
+    size_t synced = 0;
+    for (int i = 0; i < 1500; i++)
+        (void)allocate(*state, NULL);
+    settle(*state);
+    while (synced == 0) {
+        json_t *page = get_page(*state, query, 200);
+        const json_t *changes = json_object_get(page, "changes");
+        assert_true(json_array_size(changes) <= 1000);
+        for (size_t i = 0; i < json_array_size(changes); i++) {
+            const char *type = rest_text(json_array_get(changes, i), "type");
+            assert_int_equal(synced, 0);
+            synced += strcmp(type, "synced") == 0;
+            buffers += strcmp(type, "buffer") == 0;
+        }
+        (void)snprintf(query, sizeof(query), "?topics=buffers&since=%s",
+                       rest_text(page, "cursor"));
+        json_decref(page);
+    }
+    assert_int_equal(buffers, 1500);
 }
 
 // ------------------------------------------------------------------ filters
@@ -441,12 +475,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         REST_TEST(every_state_in_both_streams),
+        REST_TEST(other_forms_there_are_not),
         REST_TEST(head_has_no_stream),
         REST_TEST(pages_follow_each_other),
         REST_TEST(a_page_waits_for_what_fits),
         REST_TEST(what_since_takes),
         REST_TEST(last_event_id_wins),
         cmocka_unit_test(what_is_too_old),
+        REST_TEST(a_snapshot_in_pages),
         REST_TEST(labels_and_cursors_of_a_filter),
         cmocka_unit_test(bookmarks_carry_the_place),
         cmocka_unit_test(streams_are_capped),
