@@ -471,6 +471,24 @@ static void step_compile(struct model *model, enum model_word word)
 
 // ----------------------------------------------------------------- running
 
+static enum pod_code submit_graph(struct model *model, uint64_t *numbers,
+                                  struct pod_err *err)
+{
+    const struct pod_request self = {.kind = POD_KIND_GRAPH,
+                                     .deadline_ns = POD_NEVER};
+    const struct pod_request *ops[MODEL_BATCH];
+    struct pod_faults faults = {.items = err, .capacity = 1};
+    struct pod_err refusal;
+    uint64_t number;
+
+    for (size_t i = 0; i < model->batch_count; i++)
+        ops[i] = &model->requests[i];
+    const struct pod_graph_request graph = {
+        .self = &self, .ops = ops, .count = model->batch_count};
+    return pod_submit_graph(model->pod, &graph, &number, numbers, &faults,
+                            &refusal);
+}
+
 static void submit(struct model *model)
 {
     uint64_t numbers[MODEL_BATCH];
@@ -478,8 +496,11 @@ static void submit(struct model *model)
 
     if (model->batch_count == 0)
         return;
-    if (pod_submit(model->pod, model->requests, model->batch_count, numbers,
-                   NULL, &err) != POD_OK)
+    enum pod_code code =
+        model->graphs ? submit_graph(model, numbers, &err)
+                      : pod_submit(model->pod, model->requests,
+                                   model->batch_count, numbers, NULL, &err);
+    if (code != POD_OK)
         fail_msg("refused at '%s': %s", err.pointer, err.text);
     for (size_t i = 0; i < model->batch_count; i++) {
         model->ops[model->makes[i]].number = numbers[i];

@@ -62,6 +62,7 @@ struct model {
     struct model_load loads[MODEL_LOADS];
     size_t load_count;
     bool compiled; // all was compiled before the rest began
+    bool graphs;   // batches are submitted as graphs
 
     // The batch that is being put together.
     struct pod_request requests[MODEL_BATCH];

@@ -313,6 +313,7 @@ static void begin(struct model *model, uint64_t seed)
     // Some pieces are smaller than a buffer.
     model->pod = start_pod(hosts, model_pick(model, 2) == 0 ? 3 : 0);
     model->cores = hosts * CORES_OF_HOST;
+    model->graphs = seed % 2 == 1;
 }
 
 static void run_program(uint64_t seed)
