@@ -26,6 +26,8 @@ grpc_completion_queue *rpc_loop_queue(struct rpc_loop *loop);
 void rpc_loop_set_tick(struct rpc_loop *loop, int64_t period_ns,
                        void (*tick)(void *arg), void *arg);
 
+// Right before anything is started whose tag will come; rpc_start does it.
+void rpc_will_start(void);
 // Starts operations of a call. They are ours to get right: a refusal is a bug
 // and ends the process.
 void rpc_start(grpc_call *call, const grpc_op *ops, size_t count,

@@ -159,6 +159,7 @@ static void accept_arm(struct server_accept *accept)
     accept->call = NULL;
     accept->payload = NULL;
     grpc_metadata_array_init(&accept->metadata);
+    rpc_will_start();
     if (accept->method == NULL) {
         grpc_call_details_init(&accept->details);
         fault = grpc_server_request_call(server->server, &accept->call,
@@ -437,6 +438,7 @@ void rpc_server_stop(struct rpc_server *server, int64_t grace_ns)
     pod_mutex_unlock(&server->lock);
     if (!first)
         return;
+    rpc_will_start();
     grpc_server_shutdown_and_notify(
         server->server, rpc_loop_queue(server->loop), &server->shutdown_tag);
     int64_t until_ns =
