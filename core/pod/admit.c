@@ -81,8 +81,6 @@ static void admit_record(struct pod *pod, struct pod_op *op)
         pod_pin(op->load->program->handle.maker); // while it is loaded
     pod_hazard_hold_locked(pod, op, true);
     pod_hazard_commit_locked(pod, op);
-    if (op->waits_for_memory)
-        pod_memory_squeezed_locked(pod->cores[op->core], op);
     if (op->transfer != NULL && op->transfer->stream != NULL)
         pod_transfer_listen_locked(op->transfer);
     if (op->kind == POD_KIND_FREE && op->target != NULL)

@@ -109,8 +109,6 @@ bool pod_ahead_broken_locked(const struct pod *pod, const struct pod_op *op);
 bool pod_memory_fits(const struct pod_core *core, uint64_t bytes);
 // Orders an allocation that does not fit behind the frees of its core.
 bool pod_memory_wait_locked(struct pod_hazard *hazard, struct pod_core *core);
-// Such an allocation was admitted: later ones wait for it, not for the frees.
-void pod_memory_squeezed_locked(struct pod_core *core, struct pod_op *op);
 void pod_memory_reserve_locked(struct pod *pod, struct pod_buffer *buffer);
 // The host has a buffer, or has it no more: the core's use is counted.
 void pod_memory_exists_locked(struct pod *pod, struct pod_buffer *buffer,

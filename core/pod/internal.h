@@ -76,9 +76,8 @@ struct pod_core {
     uint64_t memory_used; // of buffers that exist now
     // Accepted allocations that are neither freed nor failed.
     uint64_t reserved;
-    // Memory order (memory.c): the last allocation that had to wait for frees,
-    // and the unsettled frees accepted since (pod_op.memory_link).
-    uint64_t last_squeezed;
+    // Memory order (memory.c): unsettled frees, and allocations that had to wait
+    // for frees, as they were accepted (pod_op.memory_link).
     struct pod_list frees;
     uint32_t open_operations;
     uint64_t running[8]; // operations that run on it now

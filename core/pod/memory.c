@@ -3,9 +3,9 @@
 //
 // Each core counts the bytes of the allocations that were accepted and neither
 // freed nor failed. One that fits what is left needs no order. One that does
-// not waits for the frees that were accepted before it; a free is waited for by
-// the first such allocation, and what comes later waits for that one, so that
-// the edges stay few.
+// not waits for the frees that were accepted before it, back to the last such
+// allocation, which has waited for those before: so the edges stay few. Both
+// stand in one list, in the order of their acceptance.
 #include "core/pod/engine.h"
 
 bool pod_memory_fits(const struct pod_core *core, uint64_t bytes)
@@ -16,26 +16,19 @@ bool pod_memory_fits(const struct pod_core *core, uint64_t bytes)
 
 bool pod_memory_wait_locked(struct pod_hazard *hazard, struct pod_core *core)
 {
-    struct pod_op *last =
-        pod_table_get(&hazard->pod->table, core->last_squeezed);
+    struct pod_op *op = hazard->op;
 
-    hazard->op->waits_for_memory = true;
-    if (last != NULL && !pod_hazard_after_locked(hazard, last, false))
-        return false;
-    for (struct pod_list *at = core->frees.next; at != &core->frees;
-         at = at->next) {
-        struct pod_op *freeing = POD_CONTAINER(at, struct pod_op, memory_link);
-        if (!pod_hazard_after_locked(hazard, freeing, false))
+    op->waits_for_memory = true;
+    for (struct pod_list *at = core->frees.prev; at != &core->frees;
+         at = at->prev) {
+        struct pod_op *before = POD_CONTAINER(at, struct pod_op, memory_link);
+        if (!pod_hazard_after_locked(hazard, before, false))
             return false;
+        if (before->kind == POD_KIND_ALLOCATE)
+            break;
     }
+    pod_list_push_back(&core->frees, &op->memory_link);
     return true;
-}
-
-void pod_memory_squeezed_locked(struct pod_core *core, struct pod_op *op)
-{
-    core->last_squeezed = op->number;
-    while (pod_list_pop_front(&core->frees) != NULL) {
-    }
 }
 
 void pod_memory_freeing_locked(struct pod_core *core, struct pod_op *op)

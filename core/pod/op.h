@@ -257,7 +257,7 @@ struct pod_op {
     uint32_t *replica_hosts; // by replica
     uint32_t *replica_cores;
     uint32_t *replica_worker_cores;
-    struct pod_list memory_link; // FREE: in its core's frees
+    struct pod_list memory_link; // FREE, ALLOCATE: in its core's frees
     struct pod_list joined; // in the list of what it waits for while launched
     struct pod_list doomed; // while many are ended at once
     struct pod_list local;  // in pod->local: done without a driver

@@ -690,6 +690,89 @@ static void test_lists_of_graphs(void **state)
     fixture_run(fix);
 }
 
+// ------------------------------------------------------------------------ size
+
+enum { MANY = 100000 };
+
+// So many allocations that wait for one operation; `freed` frees each as well.
+static void submit_many(struct fixture *fix, uint64_t gate, uint64_t bytes,
+                        bool freed)
+{
+    size_t count = freed ? (size_t)MANY * 2 : MANY;
+    struct pod_request *requests = calloc(count, sizeof(*requests));
+    const struct pod_request **ops = calloc(count, sizeof(*ops));
+    uint64_t *numbers = calloc(count, sizeof(*numbers));
+    struct pod_ref after = fixture_op(gate);
+
+    for (size_t i = 0; i < count; i++) {
+        bool frees = freed && i % 2 == 1;
+        requests[i] =
+            fixture_request(frees ? POD_KIND_FREE : POD_KIND_ALLOCATE);
+        if (frees)
+            requests[i].free.handle = request_ref(i - 1);
+        else
+            requests[i].allocate.bytes = bytes;
+        requests[i].after = &after;
+        requests[i].after_count = 1;
+        ops[i] = &requests[i];
+    }
+    list.graph.ops = ops;
+    list.graph.count = count;
+    list.faults =
+        (struct pod_faults){.items = list.items, .capacity = FAULTS_MAX};
+    assert_int_equal(pod_submit_graph(fix->pod, &list.graph, &list.number,
+                                      numbers, &list.faults, &list.err),
+                     POD_OK);
+    assert_int_equal(numbers[count - 1], list.number + count);
+    free(numbers);
+    free(ops);
+    free(requests);
+}
+
+static void cancel_graph(struct fixture *fix)
+{
+    struct pod_err err;
+    bool again;
+
+    assert_int_equal(
+        pod_cancel(fix->pod, list.number, POD_CASCADE_NONE, NULL, &again, &err),
+        POD_OK);
+    assert_state(fix, list.number, "CANCELLED");
+}
+
+static void test_a_hundred_thousand_operations(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t gate = fixture_allocate(fix, 0, 8);
+
+    submit_many(fix, gate, 0, false);
+    assert_int_equal(graph_count(fix, POD_SCHED_WAITING), MANY);
+    cancel_graph(fix);
+    assert_int_equal(graph_count(fix, POD_SCHED_CANCELLED), MANY);
+    fixture_run(fix);
+}
+
+// One buffer fills the core, so each allocation waits for the free before it,
+// and for that one alone (and for the gate): were it for all frees before it,
+// there would be no memory for the edges.
+static void test_a_long_row_through_little_memory(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t gate = fixture_allocate(fix, 1, 8);
+    struct pod_event_view view;
+    struct pod_err err;
+
+    submit_many(fix, gate, FIXTURE_MEMORY, true);
+    assert_int_equal(
+        pod_get_event(fix->pod, list.number + 2 * (MANY - 1) + 1, &view, &err),
+        POD_OK);
+    assert_int_equal(view.kind, POD_KIND_ALLOCATE);
+    assert_int_equal(view.waits_for_count, 3);
+    pod_event_view_fini(&view);
+    cancel_graph(fix);
+    fixture_run(fix);
+}
+
 // ---------------------------------------------------------------------- memory
 
 // Every allocation on the way may fail: then nothing was admitted.
@@ -750,6 +833,8 @@ int main(void)
         T(test_a_graph_outlives_its_history),
         T(test_critical_path_is_the_chain_that_ended_last),
         T(test_lists_of_graphs),
+        T(test_a_hundred_thousand_operations),
+        T(test_a_long_row_through_little_memory),
         T(test_no_memory_for_a_graph),
     };
 #undef T
