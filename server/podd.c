@@ -137,6 +137,8 @@ static enum pod_code podd_make_server(struct podd *podd, struct pod_err *err)
                        (unsigned)settings->requests_per_token},
         .allowed_hosts = (const char *const *)settings->allowed_hosts.items,
         .allowed_host_count = settings->allowed_hosts.count,
+        .allowed_origins = (const char *const *)settings->allowed_origins.items,
+        .allowed_origin_count = settings->allowed_origins.count,
     };
     api_app_setup(&podd->app, &options);
     return api_server_new(&options, &podd->server, err);

@@ -79,6 +79,22 @@ static enum pod_code settings_check_per_token(const void *settings,
     return settings_check_limit(all->requests_per_token, UINT32_MAX, err);
 }
 
+// As browsers send it: without a path, and never "*".
+static enum pod_code settings_check_origin(const void *settings,
+                                           struct pod_err *err)
+{
+    const struct pod_setting_list *list =
+        &((const struct podd_settings *)settings)->allowed_origins;
+    const char *origin = list->items[list->count - 1];
+    const char *host = strstr(origin, "://");
+    if ((strncmp(origin, "http://", 7) == 0 ||
+         strncmp(origin, "https://", 8) == 0) &&
+        host[3] != '\0' && strpbrk(host + 3, "/?#*@ ") == NULL)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected http:// or https:// and HOST[:PORT]");
+}
+
 static enum pod_code settings_check_log_format(const void *settings,
                                                struct pod_err *err)
 {
@@ -150,6 +166,9 @@ static const struct pod_setting settings_table[] = {
      "allow plain text beyond this machine, with users and workers", NULL},
     {"allowed-host", POD_SETTING_LIST, AT(allowed_hosts),
      "another name users reach it by; may be repeated", NULL},
+    {"allowed-origin", POD_SETTING_LIST, AT(allowed_origins),
+     "SCHEME://HOST[:PORT] whose pages may use it (CORS); may be repeated",
+     settings_check_origin},
     {"staging-bytes", POD_SETTING_BYTES, AT(staging_bytes),
      "budget of bytes held for uploads and reads [1GiB]", NULL},
     {"history-count", POD_SETTING_COUNT, AT(history_count),

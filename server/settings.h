@@ -29,6 +29,7 @@ struct podd_settings {
     char *worker_tls_cert;
     char *worker_tls_key;
     struct pod_setting_list allowed_hosts;
+    struct pod_setting_list allowed_origins;
     uint64_t staging_bytes;
     uint64_t history_count;
     int64_t history_age_ns;

@@ -93,6 +93,8 @@ static void test_what_is_served(void **state)
         {"--token-file", "T", "--listen", "0.0.0.0:0", "--tls-cert", "C",
          "--tls-key", "K"},
         {"--dev", "--rate-limit", "1000000"},
+        {"--dev", "--allowed-origin", "https://pod.example", "--allowed-origin",
+         "http://[::1]:3000"},
     };
     char text[POD_ERR_TEXT_BYTES];
 
@@ -130,6 +132,13 @@ static void test_what_is_refused(void **state)
         {{"--dev", "--listen", "127.0.0.1:65536"}, "65535"},
         {{"--dev", "--listen", "unix:"}, "--listen 'unix:'"},
         {{"--dev", "--rate-limit", "1000001"}, "at most 1000000"},
+        {{"--dev", "--allowed-origin", "*"}, "--allowed-origin '*'"},
+        {{"--dev", "--allowed-origin", "https://"}, "expected http"},
+        {{"--dev", "--allowed-origin", "https://*.example"}, "expected http"},
+        {{"--dev", "--allowed-origin", "https://a.example/"}, "expected http"},
+        {{"--dev", "--allowed-origin", "https://a.example", "--allowed-origin",
+          "null"},
+         "--allowed-origin 'null'"},
         {{"--dev", "--rate-limit", "0"}, "--rate-limit '0'"},
         {{"--dev", "--requests-per-token", "4294967296"}, "at most"},
         {{"--dev", "--connections-per-address", "4294967296"}, "at most"},
