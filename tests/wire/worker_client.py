@@ -335,6 +335,9 @@ class Session:
         self.last = 0
         self.control = self.stream(W.CONTROL)
         self.data = self.stream(W.DATA)
+        # Both streams are known to be the session's once this is answered.
+        self.run(self.alloc(1 << 42, 0), stream=self.control)
+        self.run(self.alloc((1 << 42) + 1, 0), stream=self.data)
 
     def unary(self, method, request):
         path = "/pod.worker.v1.PodWorker/" + method
