@@ -77,6 +77,10 @@ bool pod_hazard_read_locked(struct pod_hazard *hazard,
                             struct pod_buffer *buffer);
 bool pod_hazard_write_locked(struct pod_hazard *hazard,
                              struct pod_buffer *buffer, bool whole);
+// An automatic output turns out to be a tuple: who reads it reads its leaves.
+// False: no memory, and nothing has changed.
+bool pod_hazard_spread_locked(struct pod_buffer *tuple,
+                              struct pod_op *const *leaves, size_t count);
 bool pod_hazard_free_locked(struct pod_hazard *hazard,
                             struct pod_buffer *buffer);
 // Undoes what an operation's hazards changed in buffers (newest first).

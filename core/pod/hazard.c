@@ -100,11 +100,11 @@ static bool hazard_after_readers(struct pod_hazard *hazard,
 
 // Room for the leaves of tuples: the request itself has room for what it names.
 // Growing moves the records, so the links are made again.
-static bool hazard_room_use(struct pod_op *op)
+static bool hazard_room_uses(struct pod_op *op, size_t count)
 {
-    size_t capacity = op->use_capacity * 2 + 4;
+    size_t capacity = op->use_capacity * 2 + count;
 
-    if (op->use_count < op->use_capacity)
+    if (count <= op->use_capacity - op->use_count)
         return true;
     struct pod_use *grown = pod_calloc(capacity, sizeof(*grown));
     if (grown == NULL)
@@ -121,6 +121,17 @@ static bool hazard_room_use(struct pod_op *op)
     return true;
 }
 
+// Needs hazard_room_uses before.
+static void hazard_add_use(struct pod_op *op, struct pod_buffer *buffer)
+{
+    struct pod_use *use = &op->uses[op->use_count++];
+
+    use->buffer = buffer;
+    use->op = op;
+    pod_list_init(&use->link);
+    pod_list_push_back(&buffer->readers, &use->link);
+}
+
 static bool hazard_read_one(struct pod_hazard *hazard,
                             struct pod_buffer *buffer)
 {
@@ -131,13 +142,9 @@ static bool hazard_read_one(struct pod_hazard *hazard,
     if (buffer->last_writer != NULL &&
         !pod_hazard_after_locked(hazard, buffer->last_writer, true))
         return false;
-    if (!hazard_room_use(op))
+    if (!hazard_room_uses(op, 1))
         return false;
-    struct pod_use *use = &op->uses[op->use_count++];
-    use->buffer = buffer;
-    use->op = op;
-    pod_list_init(&use->link);
-    pod_list_push_back(&buffer->readers, &use->link);
+    hazard_add_use(op, buffer);
     return true;
 }
 
@@ -149,6 +156,40 @@ bool pod_hazard_read_locked(struct pod_hazard *hazard,
     for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++) {
         if (!pod_hazard_read_locked(hazard, buffer->children[i]))
             return false;
+    }
+    return true;
+}
+
+// Whether the readers of a tuple have room for the leaves it is to have. Those
+// of one reader stand next to each other.
+static bool hazard_room_leaves(struct pod_list *readers, size_t count)
+{
+    struct pod_list *at = readers->next;
+
+    while (at != readers) {
+        struct pod_use *use = POD_CONTAINER(at, struct pod_use, link);
+        struct pod_op *op = use->op;
+        size_t index = (size_t)(use - op->uses);
+        if (!hazard_room_uses(op, count))
+            return false;
+        at = op->uses[index].link.next; // growing moves the records
+    }
+    return true;
+}
+
+bool pod_hazard_spread_locked(struct pod_buffer *tuple,
+                              struct pod_op *const *leaves, size_t count)
+{
+    const struct pod_op *last = NULL;
+
+    if (!hazard_room_leaves(&tuple->readers, count))
+        return false;
+    for (struct pod_list *at = tuple->readers.next; at != &tuple->readers;
+         at = at->next) {
+        struct pod_op *op = POD_CONTAINER(at, struct pod_use, link)->op;
+        for (size_t i = 0; op != last && i < count; i++)
+            hazard_add_use(op, leaves[i]->buffer);
+        last = op;
     }
     return true;
 }

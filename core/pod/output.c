@@ -179,7 +179,8 @@ void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
         return;
     }
     leaves = output_new_leaves(pod, count);
-    if (leaves == NULL || !output_reserve(pod, op->buffer, count, &starts)) {
+    if (leaves == NULL || !output_reserve(pod, op->buffer, count, &starts) ||
+        !pod_hazard_spread_locked(op->buffer, leaves, count)) {
         if (leaves != NULL)
             output_free_leaves(pod, leaves, count);
         pod_free(starts);
