@@ -249,6 +249,38 @@ static enum pod_code execute_named(const struct pod_batch *batch, size_t item)
     return execute_replicas(batch, item);
 }
 
+static size_t execute_inner(struct pod_buffer *const *buffers, size_t count)
+{
+    size_t inner = 0;
+
+    for (size_t i = 0; i < count; i++)
+        inner += buffers[i]->nodes - 1;
+    return inner;
+}
+
+// All that is named is looked at under the lock, tuples with all they hold.
+static enum pod_code execute_bound(struct pod_batch *batch, size_t item)
+{
+    const struct pod_request *request = batch->items[item].request;
+    const struct pod_op *op = batch->items[item].op;
+
+    for (size_t i = 0; i < op->replica_count; i++) {
+        const struct pod_replica *replica = &op->replicas[i];
+        batch->inner +=
+            execute_inner(replica->input_buffers, replica->input_count);
+        if (!request->execute.launches[i].auto_outputs)
+            batch->inner +=
+                execute_inner(replica->output_buffers, replica->output_count);
+        if (batch->inner <= POD_MAX_INNER)
+            continue;
+        pod_err_set(batch->err, POD_REASON_OUT_OF_RANGE,
+                    "the tuples hold more than %d buffers in all",
+                    POD_MAX_INNER);
+        return execute_at(batch, item, i, "/inputs");
+    }
+    return POD_OK;
+}
+
 static void execute_all_outputs(struct pod_batch *batch, size_t item)
 {
     const struct pod_batch_item *self = &batch->items[item];
@@ -277,7 +309,8 @@ enum pod_code pod_check_execute_locked(struct pod_batch *batch, size_t item)
 {
     struct pod_op *op = batch->items[item].op;
 
-    if (execute_named(batch, item) != POD_OK)
+    if (execute_named(batch, item) != POD_OK ||
+        execute_bound(batch, item) != POD_OK)
         return batch->err->code;
     execute_place(op);
     execute_all_outputs(batch, item);

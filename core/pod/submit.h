@@ -8,8 +8,11 @@
 enum {
     POD_MAX_LABELS = 16,
     POD_MAX_PRIORITY = 10,
-    POD_MAX_REFS = 65536,       // in any one list of a request
-    POD_MAX_REPLICAS = 4096,    // of a gang, and of a program
+    POD_MAX_REFS = 65536,    // in any one list of a request
+    POD_MAX_REPLICAS = 4096, // of a gang, and of a program
+    // Buffers inside the tuples that the executions of a submission name, each
+    // as often as it is named: a few bytes of JSON may name many.
+    POD_MAX_INNER = 262144,
     POD_MAX_REQUESTS = 1000001, // and POD_GRAPH_MAX is less
 };
 
@@ -39,6 +42,7 @@ struct pod_batch {
     size_t *edge_starts; // op_count + 1: whose edges are whose
     uint32_t *lanes;     // of all executions
     size_t lane_count;
+    size_t inner;   // so many of POD_MAX_INNER are used
     uint64_t first; // the least number
     int64_t now_ns;
     int64_t wall_ns;

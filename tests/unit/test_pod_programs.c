@@ -177,6 +177,30 @@ static void test_shapes_are_checked_at_submission_or_launch(void **state)
     fixture_refused(fix, &request, POD_REASON_COUNT_MISMATCH);
 }
 
+// A tuple of tuples of ... holds 2^16 - 1 buffers, and may be named often.
+static void test_tuples_hold_a_bounded_number_of_buffers(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:d");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t tuple = fixture_allocate(fix, 0, 8);
+
+    for (int i = 0; i < 15; i++)
+        tuple = fixture_tuple(fix, tuple, tuple);
+    struct pod_request request = fixture_request(POD_KIND_EXECUTE);
+    struct pod_ref ins[5];
+    struct pod_launch launch = {
+        .load = fixture_load(load), .inputs = ins, .auto_outputs = true};
+    for (int i = 0; i < 5; i++)
+        ins[i] = fixture_buffer(tuple);
+    request.execute.launches = &launch;
+    request.execute.launch_count = 1;
+    launch.input_count = 5;
+    fixture_refused(fix, &request, POD_REASON_OUT_OF_RANGE);
+    launch.input_count = 4;
+    (void)fixture_submit(fix, &request);
+}
+
 static void test_automatic_output_of_a_known_program(void **state)
 {
     struct fixture *fix = *state;
@@ -224,6 +248,73 @@ static void test_automatic_output_that_becomes_a_tuple(void **state)
     fixture_free(fix, leaf);
     fixture_run(fix);
     assert_state(fix, read, "SUCCEEDED");
+}
+
+static bool answer_but(struct pod_driver *host, uint64_t op)
+{
+    struct fake_call call;
+
+    for (size_t i = 0; fake_peek(host, i, &call); i++) {
+        if (call.op == op)
+            continue;
+        fake_done(host, call.op);
+        return true;
+    }
+    return false;
+}
+
+// Answers everything on all hosts but the call with that number.
+static void run_but(struct fixture *fix, uint64_t op)
+{
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < fix->host_count; i++)
+            more |= answer_but(fix->host[i], op);
+    }
+}
+
+// Readers that named the tuple when it was none yet are readers of its leaves.
+static void test_leaves_know_readers_of_their_tuple(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_buffer_view view;
+    struct pod_err err;
+
+    fake_set_shape(fix->host[0], "f32[2]", "(f32[2], s32[])");
+    fake_set_shape(fix->host[1], "f32[2]", "(f32[2], s32[])");
+    uint64_t program = fixture_compile(fix, "sha-256:r");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    uint64_t in = fixture_allocate(fix, 0, 8);
+    uint64_t run = fixture_execute(fix, load, in, 0);
+    uint64_t output = only_output(fix, run);
+    // It reads the tuple, and waits for something that never ends by itself.
+    struct pod_request request = fixture_request(POD_KIND_EXECUTE);
+    uint64_t blocker = fixture_allocate(fix, 1, 8);
+    struct pod_ref ins[2] = {fixture_buffer(output), fixture_buffer(output)};
+    struct pod_ref after = fixture_op(blocker);
+    struct pod_launch launch = {.load = fixture_load(load),
+                                .inputs = ins,
+                                .input_count = 2,
+                                .auto_outputs = true};
+    request.execute.launches = &launch;
+    request.execute.launch_count = 1;
+    request.after = &after;
+    request.after_count = 1;
+    uint64_t reader = fixture_submit(fix, &request);
+    run_but(fix, blocker);
+    assert_state(fix, run, "SUCCEEDED");
+    assert_state(fix, reader, "WAITING");
+    assert_int_equal(pod_get_buffer(fix->pod, output, &view, &err), POD_OK);
+    assert_int_equal(view.child_count, 2);
+    uint64_t leaf = view.children[0];
+    pod_buffer_view_fini(&view);
+    uint64_t write = fixture_write(fix, leaf, 0, 8);
+    run_but(fix, blocker);
+    assert_state(fix, write, "WAITING");
+    fixture_run(fix);
+    assert_state(fix, write, "SUCCEEDED");
 }
 
 static void test_automatic_output_of_a_bad_program(void **state)
@@ -529,8 +620,10 @@ int main(void)
         TEST(test_first_failure_of_a_compile),
         TEST(test_executions_queue_on_their_core),
         TEST(test_shapes_are_checked_at_submission_or_launch),
+        TEST(test_tuples_hold_a_bounded_number_of_buffers),
         TEST(test_automatic_output_of_a_known_program),
         TEST(test_automatic_output_that_becomes_a_tuple),
+        TEST(test_leaves_know_readers_of_their_tuple),
         TEST(test_automatic_output_of_a_bad_program),
         TEST(test_gang_fails_as_its_first_replica),
         TEST(test_gang_requests_that_are_refused),
