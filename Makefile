@@ -128,7 +128,8 @@ $(TESTS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(TEST_LIB) $(LIB)
 .SECONDARY:
 
 # ------------------------------------------------------------- what is needed
-RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libjansson-dev nettle-dev \
+RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libgnutls28-dev \
+  libjansson-dev nettle-dev \
   libgrpc-dev libprotobuf-c-dev protobuf-compiler protobuf-c-compiler \
   libsqlite3-dev libopenblas-dev curl python3 python3-numpy python3-yaml
 TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev \
