@@ -60,11 +60,21 @@ static void run_count_locked(const struct worker_op *op, uint32_t change)
     }
 }
 
+// A driver that has no room lists who holds the most, by numbers of its own,
+// which the client does not know; they may be other clients' too.
+static void run_hide_numbers(struct pod_err *err)
+{
+    char *list = strstr(err->text, "; largest: ");
+    if (err->reason == POD_REASON_RESOURCE_EXHAUSTED && list != NULL)
+        *list = '\0';
+}
+
 static void run_done(void *arg, const struct pod_driver_result *result)
 {
     struct worker_op *op = arg;
     struct worker *worker = op->session->worker;
     struct pod_err err = result->err;
+    run_hide_numbers(&err);
     pod_mutex_lock(&worker->lock);
     bool worked = err.code == POD_OK;
     if (op->request.kind == WORKER_EXECUTE)

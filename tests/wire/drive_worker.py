@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Drives podworker through tpu_driver.CloudTpuDriver. usage: CASE"""
+import os
 import struct
+import subprocess
 import sys
+import tempfile
 import time
 
 import grpc
@@ -526,6 +529,58 @@ def case_client_ids_differ():
     for client in ids:
         equal(0 < client < 1 << 20, True, f"id {client}")
     for worker in workers:
+        worker.stop()
+
+
+# ---------------------------------------------------------------------- program
+
+
+def refused(*flags):
+    """What podworker says about flags that it does not take."""
+    binary = os.path.join(os.environ["POD_BUILD"], "podworker")
+    run = subprocess.run(
+        [binary, *flags], capture_output=True, text=True, timeout=LIMIT
+    )
+    equal(run.returncode, 2, f"exit code for {flags}")
+    equal(run.stdout, "", f"output for {flags}")
+    lines = run.stderr.splitlines()
+    equal(len(lines), 1, f"lines for {flags}: {lines}")
+    return lines[0]
+
+
+def case_wrong_flags():
+    for flags, words in (
+        (["--listen", "nowhere"], ["listen", "nowhere"]),
+        (["--listen", "0.0.0.0:0"], ["--listen", "0.0.0.0:0", "--insecure"]),
+        (["--chips", "2by2"], ["--chips", "2by2"]),
+        (["--chips", "3x1x1", "--hosts", "2"], ["--chips", "3x1x1"]),
+        (["--host-id", "1"], ["--host-id", "1"]),
+        (["--device", "abacus"], ["device", "abacus"]),
+        (["--tls-cert", "nothing"], ["--tls-cert", "--tls-key"]),
+        (["--no-such-flag"], ["no-such-flag"]),
+    ):
+        line = refused(*flags)
+        for word in words:
+            equal(word in line, True, f"{word!r} in {line!r}")
+    missing = ["--tls-cert", "/nowhere/a", "--tls-key", "/nowhere/b"]
+    equal("/nowhere/a" in refused(*missing), True, "missing certificate")
+
+
+def case_listens_beyond_loopback_if_asked():
+    worker = Worker("--listen", "0.0.0.0:0", "--insecure")
+    equal(worker.address.startswith("0.0.0.0:"), True, worker.address)
+    worker.stop()
+
+
+def case_unix_socket():
+    with tempfile.TemporaryDirectory(prefix="podd-test-") as folder:
+        address = f"unix:{folder}/worker"
+        worker = Worker("--listen", address)
+        equal(worker.address, address, "address")
+        c = Client(worker)
+        s = c.stream()
+        equal(codes(c.run(s, c.alloc(1, 8))), {1: 0}, "allocate")
+        c.close()
         worker.stop()
 
 

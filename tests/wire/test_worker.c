@@ -64,6 +64,9 @@ static char cases[][48] = {
     "half_close_waits_for_answers",
     "idle_client_is_given_up",
     "client_ids_differ",
+    "wrong_flags",
+    "listens_beyond_loopback_if_asked",
+    "unix_socket",
     "gang_on_two_cores",
     "slice_in_blocks",
 };

@@ -41,8 +41,10 @@ class Worker:
 
     def __init__(self, *flags):
         binary = os.path.join(os.environ["POD_BUILD"], "podworker")
+        if "--listen" not in flags:
+            flags += ("--listen", "127.0.0.1:0")
         self.process = subprocess.Popen(
-            [binary, "--listen", "127.0.0.1:0", "--log-level", "warn", *flags],
+            [binary, "--log-level", "warn", *flags],
             stdout=subprocess.PIPE,
             text=True,
         )
