@@ -17,7 +17,7 @@
 enum {
     PAGE_MESSAGES = 1000,
     PAGE_BYTES = 1 << 20,
-    PAGE_TURNS = 64, // of others, before it is answered without news
+    PAGE_TURNS = 16, // of others, before it is answered without news
 };
 
 // ------------------------------------------------------------------ the query

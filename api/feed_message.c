@@ -183,25 +183,6 @@ feed_message_of_object(struct pod *pod, enum pod_change_kind kind,
     return message_finish(&draft, message_content(&draft, owned_object));
 }
 
-json_t *feed_graph_json(const struct pod_graph_view *view)
-{
-    struct api_build graph = api_build_object();
-    struct api_build counts = api_build_object();
-
-    for (size_t i = 0; i <= POD_SCHED_LOST; i++)
-        api_set_u64(&counts, pod_sched_state_name((enum pod_sched_state)i),
-                    view->counts[i]);
-    api_set_id(&graph, "id", POD_REF_GRAPH, view->number);
-    api_set_word(&graph, "state", pod_sched_state_name(view->state));
-    api_set_bool(&graph, "done", pod_sched_terminal(view->state));
-    api_set_u64(&graph, "revision", view->revision);
-    if (view->name != NULL)
-        api_set_text(&graph, "name", view->name);
-    api_set(&graph, "counts", api_build_take(&counts));
-    api_set_id(&graph, "first_failure", POD_REF_OP, view->failed);
-    return api_build_take(&graph);
-}
-
 // ------------------------------------------------------------------ changes
 
 static enum pod_ref_kind message_ref_kind(uint8_t kind)
@@ -304,7 +285,7 @@ static json_t *message_graph(struct pod *pod, uint64_t number,
         POD_OK)
         return NULL;
     if (count > 0 && view.number == number)
-        json = feed_graph_json(&view);
+        json = api_graph_json(&view);
     else
         (void)pod_err_set(err, POD_REASON_NOT_FOUND, "the graph is gone");
     if (count > 0)

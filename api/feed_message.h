@@ -60,7 +60,4 @@ void feed_message_unref(struct feed_message *message); // NULL is allowed
 bool feed_message_has(const struct feed_message *message,
                       const struct pod_label *labels, size_t count);
 
-// The objects of the stream.
-json_t *feed_graph_json(const struct pod_graph_view *view);
-
 #endif

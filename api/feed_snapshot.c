@@ -142,7 +142,7 @@ static enum pod_code snapshot_graphs(struct feed_reader *reader, uint64_t place,
     for (size_t i = 0; i < count; i++) {
         if (code == POD_OK)
             code = snapshot_add(reader, POD_CHANGE_GRAPH, views[i].number,
-                                feed_graph_json(&views[i]), views[i].labels,
+                                api_graph_json(&views[i]), views[i].labels,
                                 views[i].label_count, err);
         pod_graph_view_fini(&views[i]);
     }

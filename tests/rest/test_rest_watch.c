@@ -371,6 +371,30 @@ static void labels_and_cursors_of_a_filter(void **state)
     json_decref(page);
 }
 
+// A graph is told of as it goes on; its operations are events as any others.
+static void a_graph_and_its_counts(void **state)
+{
+    struct watch_client *client = open_watch(*state, "?topics=graphs", SSE);
+    bool done = false;
+    json_decref(next_of(client, "bookmark"));
+    json_decref(rest_submit(
+        *state, "/v1/graphs",
+        "{\"ops\":[{\"ref\":\"a\",\"op\":\"allocate\",\"core\":0,"
+        "\"bytes\":\"8\"},{\"ref\":\"b\",\"op\":\"allocate\",\"core\":0,"
+        "\"bytes\":\"8\"}]}"));
+    while (!done) {
+        json_t *message = next_of(client, "graph");
+        const json_t *graph = json_object_get(message, "object");
+        const json_t *counts = json_object_get(graph, "counts");
+        assert_string_equal(rest_text(graph, "id"), "graph-1");
+        done = json_is_true(json_object_get(graph, "done"));
+        if (done)
+            assert_string_equal(rest_text(counts, "SUCCEEDED"), "2");
+        json_decref(message);
+    }
+    watch_close(client);
+}
+
 // ---------------------------------------------------------------- bookmarks
 
 static void bookmarks_carry_the_place(void **state)
@@ -484,6 +508,7 @@ int main(void)
         cmocka_unit_test(what_is_too_old),
         REST_TEST(a_snapshot_in_pages),
         REST_TEST(labels_and_cursors_of_a_filter),
+        REST_TEST(a_graph_and_its_counts),
         cmocka_unit_test(bookmarks_carry_the_place),
         cmocka_unit_test(streams_are_capped),
         cmocka_unit_test(a_drain_says_goodbye),
