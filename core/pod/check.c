@@ -160,6 +160,19 @@ static enum pod_want check_want_of(enum pod_ref_kind kind)
     return kind == POD_REF_LOAD ? POD_WANT_LOAD : POD_WANT_ANY;
 }
 
+// What made an output of an execution, launch by launch; NULL: there are not so
+// many.
+static struct pod_op *check_output(const struct pod_op *op, size_t index)
+{
+    for (size_t i = 0; i < op->replica_count; i++) {
+        const struct pod_replica *replica = &op->replicas[i];
+        if (index < replica->output_count)
+            return replica->output_buffers[index]->handle.maker;
+        index -= replica->output_count;
+    }
+    return NULL;
+}
+
 static enum pod_code check_find_request(const struct pod_batch *batch,
                                         size_t item, const struct pod_ref *ref,
                                         enum pod_want want,
@@ -177,10 +190,10 @@ static enum pod_code check_find_request(const struct pod_batch *batch,
     named = &batch->items[ref->number];
     op = named->op;
     if (ref->has_output) {
-        if (ref->output >= named->output_count)
+        op = check_output(op, ref->output);
+        if (op == NULL)
             return pod_err_set(batch->err, POD_REASON_UNKNOWN_HANDLE,
                                "there is no output %u", ref->output);
-        op = batch->ops[named->index - named->output_count + ref->output];
     }
     if (!check_made(op, want))
         return pod_err_set(batch->err, POD_REASON_UNKNOWN_HANDLE,
@@ -469,6 +482,24 @@ static enum pod_code check_write(struct pod_batch *batch, size_t item)
     return POD_OK;
 }
 
+// Takes the room for the bytes that a read is to keep.
+static enum pod_code check_kept(const struct pod_batch *batch, uint64_t length)
+{
+    unsigned long long bytes = length;
+
+    if (length > batch->pod->options.staging_bytes)
+        return pod_err_set(
+            batch->err, POD_REASON_RESOURCE_EXHAUSTED,
+            "%llu bytes are more than the whole staging budget "
+            "of %llu: read parts, or without keeping them",
+            bytes, (unsigned long long)batch->pod->options.staging_bytes);
+    if (!pod_staging_take(batch->pod, length))
+        return pod_err_set(batch->err, POD_REASON_STAGING_FULL,
+                           "%llu bytes do not fit the staging budget now",
+                           bytes);
+    return POD_OK;
+}
+
 static enum pod_code check_read(struct pod_batch *batch, size_t item)
 {
     const struct pod_request *request = batch->items[item].request;
@@ -487,12 +518,8 @@ static enum pod_code check_read(struct pod_batch *batch, size_t item)
     if (length == UINT64_MAX && !buffer->shape_unknown)
         length = buffer->bytes - offset;
     if (op->keeps_data && length != UINT64_MAX) {
-        if (!pod_staging_take(batch->pod, length)) {
-            pod_err_set(batch->err, POD_REASON_STAGING_FULL,
-                        "%llu bytes do not fit the staging budget now",
-                        (unsigned long long)length);
+        if (check_kept(batch, length) != POD_OK)
             return pod_batch_at(batch, item, "/buffer");
-        }
         op->kept_bytes = length;
     }
     op->transfer->total = length;

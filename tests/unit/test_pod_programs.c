@@ -477,7 +477,12 @@ static void test_pieces_of_a_write_and_a_read(void **state)
     struct pod_request request = fixture_request(POD_KIND_READ);
     request.read.buffer = fixture_buffer(big);
     request.read.length = UINT64_MAX;
+    fixture_refused(&fix, &request, POD_REASON_RESOURCE_EXHAUSTED);
+    // What would fit but for others may be asked for again.
+    assert_true(pod_staging_take(fix.pod, 1));
+    request.read.length = 100;
     fixture_refused(&fix, &request, POD_REASON_STAGING_FULL);
+    pod_staging_give(fix.pod, 1);
     request.read.offset = 50;
     request.read.length = 52;
     fixture_refused(&fix, &request, POD_REASON_OUT_OF_RANGE);
