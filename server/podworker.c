@@ -3,8 +3,9 @@
 // the parts, waits for a signal, and takes it all down again in order.
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -486,48 +487,44 @@ static void podworker_fini(struct podworker *program)
 
 // ------------------------------------------------------------------ signals
 
-static void podworker_signal_set(sigset_t *set)
-{
-    sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
-}
+// A handler and no sigwait: the BLAS library starts threads before main, which
+// block no signal, so one of them may get it and would end the process.
+static sem_t podworker_asked;
+static atomic_int podworker_signals;
 
 // A second signal ends the process at once, whatever the first one waits for.
-static void *podworker_second_signal(void *arg)
+static void podworker_on_signal(int number)
 {
-    sigset_t *set = arg;
-    int number = 0;
-    if (sigwait(set, &number) == 0)
+    (void)number;
+    if (atomic_fetch_add(&podworker_signals, 1) > 0)
         _exit(PODWORKER_EXIT_FAILURE);
-    return NULL;
+    (void)sem_post(&podworker_asked);
+}
+
+static void podworker_take_signals(void)
+{
+    struct sigaction action = {.sa_handler = podworker_on_signal,
+                               .sa_flags = SA_RESTART};
+    sem_init(&podworker_asked, 0, 0);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static enum pod_code podworker_serve(struct podworker *program,
                                      struct pod_err *err)
 {
-    static sigset_t signals;
-    pthread_t second;
-    int number = 0;
-    podworker_signal_set(&signals);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL); // inherited by every thread
-    signal(SIGPIPE, SIG_IGN);
+    podworker_take_signals();
     enum pod_code code = podworker_make(program, err);
-    if (code != POD_OK) {
-        podworker_fini(program);
-        return code;
+    if (code == POD_OK) {
+        printf("listening on %s\n", rpc_server_address(program->server));
+        fflush(stdout);
+        while (sem_wait(&podworker_asked) != 0)
+            ; // interrupted by a signal
     }
-    printf("listening on %s\n", rpc_server_address(program->server));
-    fflush(stdout);
-    sigwait(&signals, &number);
-    bool watching =
-        pthread_create(&second, NULL, podworker_second_signal, &signals) == 0;
     podworker_fini(program);
-    if (watching) {
-        pthread_cancel(second);
-        pthread_join(second, NULL);
-    }
-    return POD_OK;
+    return code;
 }
 
 static void podworker_setup(const struct podworker_settings *settings)
