@@ -292,6 +292,36 @@ static void test_a_pushed_back_write_comes_last(void **state)
     assert_state(fix, list.number, "SUCCEEDED");
 }
 
+static void test_outputs_that_were_given_are_outputs(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:a");
+    struct pod_ref load = fixture_load(fixture_load_on(fix, program, 0));
+    struct pod_ref out = fixture_buffer(fixture_allocate(fix, 0, 8));
+    struct pod_ref output = {
+        .kind = POD_REF_REQUEST, .number = 1, .has_output = true};
+    struct pod_event_view view;
+
+    fixture_run(fix);
+    list_allocate(0, 8);
+    list_execute(load, request_ref(0));
+    list.launches[1].auto_outputs = false;
+    list.launches[1].outputs = &out;
+    list.launches[1].output_count = 1;
+    list_copy(output, request_ref(0));
+    list_accepted(fix);
+    assert_int_equal(pod_get_event(fix->pod, list.numbers[2], &view, &list.err),
+                     POD_OK);
+    assert_int_equal(view.inputs[0], out.number);
+    pod_event_view_fini(&view);
+    fixture_run(fix);
+    assert_state(fix, list.number, "SUCCEEDED");
+    output.output = 1;
+    list.requests[2].copy.from = output;
+    assert_int_not_equal(list_submit(fix), POD_OK);
+    assert_string_equal(list.items[0].pointer, "/ops/2/from");
+}
+
 static void test_all_wait_for_what_the_graph_waits_for(void **state)
 {
     struct fixture *fix = *state;
@@ -814,6 +844,7 @@ int main(void)
         T(test_uses_follow_the_list),
         T(test_a_list_need_not_be_sorted),
         T(test_a_pushed_back_write_comes_last),
+        T(test_outputs_that_were_given_are_outputs),
         T(test_all_wait_for_what_the_graph_waits_for),
         T(test_all_faults_are_listed),
         T(test_a_refused_graph_changes_nothing),
