@@ -167,6 +167,7 @@ asan:
 tsan:
 	@$(MAKE) --no-print-directory BUILD=tsan POD_SEEDS=$${POD_SEEDS:-200} check
 asan tsan: export POD_SLOW = 1
+asan tsan: export POD_TRAINER_OPS ?= 3000
 
 lint:
 	@tests/lint
