@@ -6,6 +6,7 @@
 
 #include "core/base/mem.h"
 #include "proto/pod_internal.h"
+#include "proto/worker_internal.h"
 
 struct pod_fetch {
     struct worker_sink sink;
@@ -21,14 +22,19 @@ struct pod_fetch {
     bool asked;   // the loop's thread: the request has come
 };
 
+static void fetch_free(struct pod_fetch *fetch)
+{
+    rpc_stream_unref(fetch->stream);
+    pod_mutex_fini(&fetch->lock);
+    pod_free(fetch);
+}
+
 static void fetch_unref(struct pod_fetch *fetch)
 {
     if (atomic_fetch_sub(&fetch->refs, 1) != 1)
         return;
     worker_session_unref(fetch->session);
-    rpc_stream_unref(fetch->stream);
-    pod_mutex_fini(&fetch->lock);
-    pod_free(fetch);
+    fetch_free(fetch);
 }
 
 static struct pod_fetch *fetch_of(struct worker_sink *sink)
@@ -41,9 +47,15 @@ static void fetch_sink_ref(struct worker_sink *sink)
     atomic_fetch_add(&fetch_of(sink)->refs, 1);
 }
 
+// The operation that was its last user is freed with the worker's lock held.
 static void fetch_sink_unref(struct worker_sink *sink)
 {
-    fetch_unref(fetch_of(sink));
+    struct pod_fetch *fetch = fetch_of(sink);
+
+    if (atomic_fetch_sub(&fetch->refs, 1) != 1)
+        return;
+    worker_session_unref_locked(fetch->session);
+    fetch_free(fetch);
 }
 
 // Begins the next read, if there is one and none is under way.

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random programs of operations on workers behind gRPC, against a model that
+// runs them one after the other: what is sent ahead, on two streams and to
+// several hosts, must come to the same. Run with POD_SEEDS=n for another number
+// of programs, POD_SEED=n for just that one.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/mem.h"
+#include "core/driver/inproc.h"
+#include "proto/grpc_driver.h"
+#include "tests/lib/near_worker.h"
+#include "tests/lib/op_model.h"
+#include "tests/unit/fake_device.h"
+
+enum { HOSTS_MAX = 3, CORES_OF_HOST = 2, STEPS = 60 };
+
+struct remote {
+    struct near_worker *workers[HOSTS_MAX];
+    uint32_t hosts;
+    struct pod_grpc_hub *hub;
+    struct pod *pod;
+};
+
+// ------------------------------------------------------------------------ pods
+
+static struct near_worker *start_worker(void)
+{
+    static const struct pod_driver_chip chips[] = {{.x = 0}, {.x = 1}};
+    static const uint32_t core_chips[CORES_OF_HOST] = {0, 1};
+    struct fake_device *fake = fake_new(CORES_OF_HOST, 1 << 20);
+    struct pod_gang_hub *hub = pod_gang_hub_new(2);
+    struct pod_inproc_options options = {
+        .device = &fake->base,
+        .hub = hub,
+        .host_count = 1,
+        .chips = chips,
+        .chip_count = 2,
+        .core_chips = core_chips,
+    };
+    struct pod_driver *driver;
+
+    assert_non_null(hub);
+    assert_int_equal(pod_inproc_new(&options, &driver, NULL), POD_OK);
+    struct near_worker *worker = near_worker_start(driver, hub, 2);
+    pod_gang_hub_unref(hub);
+    return worker;
+}
+
+static void add_host(struct remote *remote, uint32_t host)
+{
+    struct pod_grpc_options options = {
+        .hub = remote->hub,
+        .host = host,
+        .address = near_worker_address(remote->workers[host]),
+        // A busy machine is no reason to give a worker up here.
+        .silence_ns = 60 * POD_NS_PER_S,
+    };
+    struct pod_driver *driver;
+    struct pod_err err;
+
+    assert_int_equal(pod_grpc_driver_new(&options, &driver, &err), POD_OK);
+    assert_int_equal(pod_add_host(remote->pod, driver, options.address, &err),
+                     POD_OK);
+}
+
+static void start(struct remote *remote, uint32_t hosts, size_t chunk_bytes)
+{
+    struct pod_options options = {
+        .clock = pod_clock_system,
+        .instance = "test",
+        .history_count = 100000,
+        .history_age_ns = 3600 * POD_NS_PER_S,
+        .first_number = 1,
+        .staging_bytes = 1 << 20,
+        .chunk_bytes = chunk_bytes,
+    };
+    struct pod_err err;
+
+    *remote = (struct remote){.hosts = hosts};
+    remote->pod = pod_new(&options);
+    assert_non_null(remote->pod);
+    assert_int_equal(pod_grpc_hub_new(hosts, NULL, &remote->hub, &err), POD_OK);
+    for (uint32_t i = 0; i < hosts; i++) {
+        remote->workers[i] = start_worker();
+        add_host(remote, i);
+    }
+    assert_int_equal(pod_start(remote->pod, &err), POD_OK);
+    pod_await_hosts(remote->pod, 60 * POD_NS_PER_S);
+}
+
+static void stop(struct remote *remote)
+{
+    uint64_t used, max;
+
+    pod_stop(remote->pod);
+    pod_staging_usage(remote->pod, &used, &max);
+    assert_int_equal(used, 0);
+    pod_destroy(remote->pod);
+    pod_grpc_hub_free(remote->hub);
+    for (uint32_t i = 0; i < remote->hosts; i++)
+        near_worker_stop(remote->workers[i]);
+    assert_int_equal(pod_mem_live(), 0);
+}
+
+// -------------------------------------------------------------------- checking
+
+static bool is_root(const struct model *model, const struct model_op *op,
+                    uint64_t number)
+{
+    for (size_t i = 0; i < model->op_count; i++) {
+        if (op->roots[i] && model->ops[i].number == number)
+            return true;
+    }
+    return false;
+}
+
+static void check_data(const struct model *model, const struct model_op *op)
+{
+    struct pod_data data;
+    struct pod_err err = POD_ERR_NONE;
+    size_t size = 0;
+
+    assert_int_equal(pod_take_data(model->pod, op->number, &data, &err),
+                     POD_OK);
+    assert_int_equal(data.bytes, op->data_size);
+    for (size_t i = 0; i < data.chunk_count; i++) {
+        size_t count = data.chunks[i]->size;
+        assert_true(size + count <= op->data_size);
+        assert_memory_equal(data.chunks[i]->data, op->data + size, count);
+        size += count;
+    }
+    assert_int_equal(size, op->data_size);
+    pod_data_fini(&data);
+    assert_int_equal(pod_drop_data(model->pod, op->number, NULL), POD_OK);
+}
+
+static void check_op(const struct model *model, const struct model_op *op)
+{
+    struct pod_event_view view;
+    const char *expected = !op->bad      ? "SUCCEEDED"
+                           : op->skipped ? "SKIPPED"
+                                         : "FAILED";
+
+    assert_int_equal(pod_get_event(model->pod, op->number, &view, NULL),
+                     POD_OK);
+    if (strcmp(pod_sched_state_name(view.state), expected) != 0)
+        fail_msg("seed %llu, operation %llu (%s): %s where %s was expected: %s",
+                 (unsigned long long)model->seed,
+                 (unsigned long long)op->number, pod_kind_name(op->kind),
+                 pod_sched_state_name(view.state), expected,
+                 view.has_error ? view.error.detail : "no error");
+    if (op->bad)
+        assert_true(is_root(model, op, view.root));
+    pod_event_view_fini(&view);
+    if (op->kind == POD_KIND_READ && !op->bad)
+        check_data(model, op);
+}
+
+// ----------------------------------------------------------------------- tests
+
+static void run_program(uint64_t seed)
+{
+    static struct model model;
+    struct remote remote;
+
+    memset(&model, 0, sizeof(model));
+    model.seed = seed;
+    uint32_t hosts = 1 + (uint32_t)model_pick(&model, HOSTS_MAX);
+    // Some pieces are smaller than a buffer.
+    start(&remote, hosts, model_pick(&model, 2) == 0 ? 3 : 0);
+    model.pod = remote.pod;
+    model.cores = hosts * CORES_OF_HOST;
+    model_run(&model, STEPS);
+    pod_await_idle(model.pod, 60 * POD_NS_PER_S);
+    for (size_t i = 0; i < model.op_count; i++)
+        check_op(&model, &model.ops[i]);
+    stop(&remote);
+}
+
+static void test_random_programs(void **state)
+{
+    const char *one = getenv("POD_SEED");
+    const char *text = getenv("POD_SEEDS");
+    uint64_t seeds = text == NULL ? 100 : strtoull(text, NULL, 10);
+
+    (void)state;
+    if (one != NULL) {
+        run_program(strtoull(one, NULL, 10));
+        return;
+    }
+    for (uint64_t seed = 1; seed <= seeds; seed++)
+        run_program(seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_programs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
