@@ -19,6 +19,7 @@ enum gd_step {
     GD_STEP_READY,
     GD_STEP_RESET,
     GD_STEP_BEAT,
+    GD_STEP_SILENCE,
     GD_STEP_TELL_BEAT,
 };
 
@@ -200,8 +201,28 @@ static void gd_step_beat_locked(struct gd *driver)
     struct pod_err err;
 
     driver->beating = true;
+    // Asked again, it gets some time for the answer.
+    driver->next_ns = pod_time_add(gd_now(), driver->times.heartbeat_ns);
+    if (driver->next_ns < driver->heard_ns + driver->times.silence_ns)
+        driver->next_ns = driver->heard_ns + driver->times.silence_ns;
     if (link->dialect->beat(link, &err) != POD_OK)
         gd_lose_locked(driver, link, &err);
+}
+
+// The call has a deadline too, but gRPC does not give it back while its bytes
+// wait behind others for a worker that reads nothing.
+static void gd_step_silence_locked(struct gd *driver)
+{
+    int64_t silent_ns = gd_now() - driver->heard_ns;
+    struct pod_err err;
+
+    if (silent_ns < driver->times.silence_ns) { // it is busy, but alive
+        driver->next_ns =
+            pod_time_add(driver->heard_ns, driver->times.silence_ns);
+        return;
+    }
+    gd_link_explain(POD_DEADLINE_EXCEEDED, "", &err);
+    gd_lose_locked(driver, driver->link, &err);
 }
 
 static void gd_step_tell_beat_locked(struct gd *driver)
@@ -235,9 +256,8 @@ static enum gd_step gd_timed_step(const struct gd *driver, int64_t now_ns)
     if (driver->state == GD_RESTING &&
         (driver->hurry || now_ns >= driver->next_ns))
         return GD_STEP_CONNECT;
-    if (driver->state == GD_OPEN && !driver->beating &&
-        now_ns >= driver->next_ns)
-        return GD_STEP_BEAT;
+    if (driver->state == GD_OPEN && now_ns >= driver->next_ns)
+        return driver->beating ? GD_STEP_SILENCE : GD_STEP_BEAT;
     return GD_STEP_WAIT;
 }
 
@@ -265,8 +285,7 @@ static enum gd_step gd_next_step(const struct gd *driver)
 static void gd_sleep_locked(struct gd *driver)
 {
     bool timed = driver->opened && !driver->closing &&
-                 (driver->state == GD_RESTING ||
-                  (driver->state == GD_OPEN && !driver->beating));
+                 (driver->state == GD_RESTING || driver->state == GD_OPEN);
 
     if (timed)
         (void)pod_cond_wait_until(&driver->wake, &driver->lock,
@@ -301,6 +320,9 @@ static void gd_step_locked(struct gd *driver, enum gd_step step)
         break;
     case GD_STEP_BEAT:
         gd_step_beat_locked(driver);
+        break;
+    case GD_STEP_SILENCE:
+        gd_step_silence_locked(driver);
         break;
     case GD_STEP_TELL_BEAT:
         gd_step_tell_beat_locked(driver);
@@ -342,7 +364,7 @@ static void gd_set_times(struct gd *driver,
 
     times->connect_ns = gd_time(options->connect_ns, 3 * second);
     times->heartbeat_ns = gd_time(options->heartbeat_ns, second);
-    times->silence_ns = gd_time(options->silence_ns, 3 * second);
+    times->silence_ns = gd_time(options->silence_ns, 4 * second);
     times->backoff_min_ns = gd_time(options->backoff_min_ns, second / 5);
     times->backoff_max_ns = gd_time(options->backoff_max_ns, 2 * second);
     driver->backoff_ns = times->backoff_min_ns;

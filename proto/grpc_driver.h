@@ -41,7 +41,7 @@ struct pod_grpc_options {
     // All 0: the defaults in brackets.
     int64_t connect_ns;     // longest an attempt may take [3 s]
     int64_t heartbeat_ns;   // between signs of life asked for [1 s]
-    int64_t silence_ns;     // without any sign it is lost [3 s]
+    int64_t silence_ns;     // without any sign it is lost [4 s]
     int64_t backoff_min_ns; // between attempts, doubling [0.2 s]
     int64_t backoff_max_ns; // up to this [2 s]
 };

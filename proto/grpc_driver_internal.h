@@ -46,7 +46,8 @@ enum {
     GD_WIRE_BITS = 44, // of an operation id of CloudTpuDriver
 };
 
-#define GD_WIRE_MASK ((UINT64_C(1) << GD_WIRE_BITS) - 1)
+#define GD_KEEPALIVE_NS (INT64_C(310) * 1000 * 1000 * 1000)
+#define GD_WIRE_MASK    ((UINT64_C(1) << GD_WIRE_BITS) - 1)
 
 enum gd_kind {
     GD_ALLOCATE,
@@ -219,7 +220,8 @@ struct gd {
     struct pod_err why;  // LOST
     struct pod_err told;
     int64_t backoff_ns;
-    int64_t next_ns; // RESTING: of the next attempt; OPEN: of the next beat
+    int64_t
+        next_ns; // of the next attempt, or beat, or look for an answer to it
     int64_t heard_ns;
     bool beating;   // a sign of life was asked for
     bool beat_came; // the observer is to be told

@@ -48,6 +48,11 @@ enum pod_code gd_link_channel_locked(struct gd_link *link, int max_bytes,
         .backoff_min_ns = driver->times.backoff_min_ns,
         .backoff_max_ns = driver->times.backoff_max_ns,
         .max_receive_bytes = max_bytes,
+        // No probes worth the name, because signs of life are asked for
+        // anyway and a plain gRPC server wants none more often; but sent bytes
+        // that nobody takes for the time-out end the connection.
+        .keepalive_ns = GD_KEEPALIVE_NS,
+        .keepalive_timeout_ns = driver->times.silence_ns,
     };
     struct rpc_channel *channel = NULL;
     enum pod_code code =
@@ -124,7 +129,8 @@ void gd_link_beaten_locked(struct gd_link *link, const struct rpc_reply *reply)
         driver->next_ns = pod_time_add(now_ns, driver->times.heartbeat_ns);
     } else if (reply->code == POD_DEADLINE_EXCEEDED &&
                now_ns - driver->heard_ns < driver->times.silence_ns) {
-        driver->next_ns = now_ns; // it is busy, but it said something else
+        // It is busy, but it said something else: ask again, and watch on.
+        driver->next_ns = now_ns;
     } else {
         gd_link_explain(reply->code, reply->text, &err);
         gd_lose_locked(driver, link, &err);
