@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of Exchange from other workers.
 //
-// The first message names the gang. Until the gang has begun here the stream is
-// paused, and what came is kept (`stash`, which takes the one or two messages
-// that were under way); then it is done in order, on the loop's thread or on
-// that of the launch, one at a time, for the stream is resumed after it.
+// The first message names the gang. Until the gang has begun here, what comes
+// is kept (`stash`; when that is full the stream is paused); then it is done in
+// order, on the loop's thread or on that of the launch, one at a time. A stream
+// that ended meanwhile is kept too: it may say that the gang has failed.
 #include <inttypes.h>
 #include <string.h>
 
@@ -44,6 +44,7 @@ struct gang_in {
     struct gang_link *link;
     bool over;
     struct pod_list stash;
+    size_t stashed; // bytes in it
     struct pod_list parts;
 };
 
@@ -201,7 +202,9 @@ static void in_stash_locked(struct gang_in *in, const void *data, size_t size)
     stash->size = size;
     memcpy(stash->data, data, size);
     pod_list_push_back(&in->stash, &stash->link);
-    rpc_stream_pause(in->stream);
+    in->stashed += size;
+    if (in->stashed > GANG_LINK_PIECE_BYTES)
+        rpc_stream_pause(in->stream);
 }
 
 // -------------------------------------------------------------- finding the
@@ -248,6 +251,7 @@ static void in_go_on(struct gang_in *in)
     bool attached = in->link != NULL;
     while (attached && (item = pod_list_pop_front(&in->stash)) != NULL) {
         struct gang_stash *stash = POD_CONTAINER(item, struct gang_stash, link);
+        in->stashed -= stash->size;
         in_do_locked(in, stash->data, stash->size);
         pod_free(stash);
     }
@@ -376,13 +380,6 @@ static void in_ended(void *arg, enum pod_code code, const char *text)
     struct gang_in *in = arg;
     (void)code;
     (void)text;
-    pod_mutex_lock(&in->links->lock);
-    bool waited = !pod_list_empty(&in->waiting);
-    if (waited) {
-        pod_list_remove(&in->waiting);
-        in->links->waiting_count--;
-    }
-    pod_mutex_unlock(&in->links->lock);
     pod_mutex_lock(&in->lock);
     in->over = true;
     struct gang_link *link =
@@ -390,8 +387,6 @@ static void in_ended(void *arg, enum pod_code code, const char *text)
     pod_mutex_unlock(&in->lock);
     if (link != NULL)
         gang_link_lose(link, in->host, "its stream has ended");
-    if (waited)
-        in_unref(in);
     in_unref(in);
 }
 

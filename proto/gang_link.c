@@ -420,6 +420,12 @@ struct gang_links *gang_links_new(struct pod_gang_hub *hub, struct peers *peers)
     return links;
 }
 
+void gang_links_stop(struct gang_links *links)
+{
+    if (links != NULL)
+        gang_in_expire(links, POD_NEVER);
+}
+
 void gang_links_free(struct gang_links *links)
 {
     if (links == NULL)

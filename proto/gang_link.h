@@ -33,7 +33,10 @@ enum {
 // use; `peers` outlive the links. NULL: no memory.
 struct gang_links *gang_links_new(struct pod_gang_hub *hub,
                                   struct peers *peers);
-// After the worker and the server have stopped. NULL is allowed.
+// After the worker and the server have stopped, before the loop is freed: lets
+// go of all streams. NULL is allowed.
+void gang_links_stop(struct gang_links *links);
+// After that. NULL is allowed.
 void gang_links_free(struct gang_links *links);
 // Gives up streams that waited for too long. Called now and then.
 void gang_links_tick(struct gang_links *links);

@@ -473,6 +473,7 @@ static void podworker_fini(struct podworker *program)
     if (program->server != NULL)
         rpc_server_stop(program->server, 0);
     worker_stop(program->worker);
+    gang_links_stop(program->gangs);
     rpc_server_free(program->server);
     peers_free(program->peers);
     rpc_loop_free(program->loop);
