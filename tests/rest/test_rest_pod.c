@@ -91,7 +91,10 @@ static void service_document(void **state)
     json_t *link = NULL;
     json_object_foreach(json_object_get(json, "links"), key, link)
     {
-        struct rest_answer answer = rest_get(*state, json_string_value(link));
+        const char *path = json_string_value(link);
+        if (strcmp(path, "/v1/watch") == 0) // has no end
+            continue;
+        struct rest_answer answer = rest_get(*state, path);
         assert_true(answer.status == 200 || answer.status == 405);
         rest_answer_free(&answer);
     }
