@@ -24,9 +24,9 @@ void api_body_limit(struct api_request *req, uint64_t limit);
 // BAD_LENGTH, as early as can be told.
 void api_body_exactly(struct api_request *req, uint64_t length);
 
-// For on_headers: each piece of the body goes to `take` as it arrives, in order;
-// nothing of it is kept. An error refuses the request there and then. A body
-// that breaks off ends without another call.
+// For on_headers: each piece of the body goes to `take` as it arrives, in
+// order; nothing of it is kept. An error refuses the request there and then. A
+// body that breaks off ends without another call.
 typedef enum pod_code api_piece_fn(struct api_request *req, const char *data,
                                    size_t size, struct pod_err *err);
 void api_body_pieces(struct api_request *req, api_piece_fn *take);

@@ -360,9 +360,9 @@ struct api_server {
     _Atomic uint64_t refused;
 
     // The loop's own.
-    int64_t now_ns; // of this turn
+    int64_t now_ns;       // of this turn
     int64_t notify_at_ns; // when on_notify is due by itself
-    unsigned kicks; // turns that must not block
+    unsigned kicks;       // turns that must not block
     bool drain_done;
     bool abandon_done;
     struct pod_list conns;

@@ -278,8 +278,8 @@ static void request_count(const struct api_request *req)
 {
     struct api_server *server = req->server;
     const struct api_route *route = req->match.route;
-    size_t place = route != NULL ? (size_t)(route - server->routes)
-                                 : server->route_count;
+    size_t place =
+        route != NULL ? (size_t)(route - server->routes) : server->route_count;
 
     api_traffic_note(&server->traffic, place, req->status,
                      api_now(req) - req->started_ns);

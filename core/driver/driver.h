@@ -31,10 +31,10 @@ struct pod_driver;
 
 // What a call brought. Everything in it is borrowed for the callback.
 struct pod_driver_result {
-    struct pod_err err; // code POD_OK: it succeeded
-    bool lost;          // the host went away: the outcome cannot be known
-    bool from_worker;   // the text of err came from another program
-    struct pod_blob *data;                 // read
+    struct pod_err err;    // code POD_OK: it succeeded
+    bool lost;             // the host went away: the outcome cannot be known
+    bool from_worker;      // the text of err came from another program
+    struct pod_blob *data; // read
     const struct pod_program_shape *shape; // compile
 };
 

@@ -18,9 +18,9 @@
 #include "core/base/list.h"
 #include "core/base/lock.h"
 #include "core/base/map.h"
-#include "core/hlo/launch.h"
 #include "core/driver/inproc.h"
 #include "core/driver/queue.h"
+#include "core/hlo/launch.h"
 
 // IDLE -> OPENING -> OPEN <-> RESETTING, from all of them to LOST, from LOST to
 // OPENING; from all to CLOSING. Work begins in OPEN only.

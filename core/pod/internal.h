@@ -76,8 +76,8 @@ struct pod_core {
     uint64_t memory_used; // of buffers that exist now
     // Accepted allocations that are neither freed nor failed.
     uint64_t reserved;
-    // Memory order (memory.c): unsettled frees, and allocations that had to wait
-    // for frees, as they were accepted (pod_op.memory_link).
+    // Memory order (memory.c): unsettled frees, and allocations that had to
+    // wait for frees, as they were accepted (pod_op.memory_link).
     struct pod_list frees;
     uint32_t open_operations;
     uint64_t running[8]; // operations that run on it now
