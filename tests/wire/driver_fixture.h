@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gRPC driver of one host, connected to a worker on another gRPC
+// implementation.
+#ifndef TESTS_WIRE_DRIVER_FIXTURE_H
+#define TESTS_WIRE_DRIVER_FIXTURE_H
+
+#include "tests/unit/driver_calls.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "proto/grpc_driver.h"
+#include "tests/lib/fake_worker.h"
+
+struct fixture {
+    struct fake_worker worker;
+    struct calls_watch watch;
+    char why[POD_ERR_TEXT_BYTES]; // of the last loss
+    const struct rpc_tls *tls;    // NULL: plain text
+    struct pod_grpc_hub *hub;
+    struct pod_driver *driver;
+};
+
+static inline void on_lost(void *arg, const struct pod_err *err)
+{
+    struct fixture *fixture = POD_CONTAINER(arg, struct fixture, watch);
+
+    pod_mutex_lock(&fixture->watch.lock);
+    snprintf(fixture->why, sizeof(fixture->why), "%s", err->text);
+    pod_mutex_unlock(&fixture->watch.lock);
+    calls_on_lost(arg, err);
+}
+
+// Short times, but so long that a busy machine does not matter.
+static inline void open_at(struct fixture *fixture, const char *address)
+{
+    struct pod_grpc_options options = {
+        .address = address,
+        .connect_ns = 2 * POD_NS_PER_S,
+        .heartbeat_ns = POD_NS_PER_S / 10,
+        .silence_ns = POD_NS_PER_S,
+        .backoff_min_ns = POD_NS_PER_S / 20,
+        .backoff_max_ns = POD_NS_PER_S / 5,
+    };
+    struct pod_err err;
+
+    calls_watch_init(&fixture->watch);
+    struct pod_driver_observer observer = calls_observer(&fixture->watch);
+    observer.lost = on_lost;
+    assert_int_equal(pod_grpc_hub_new(1, fixture->tls, &fixture->hub, &err),
+                     POD_OK);
+    options.hub = fixture->hub;
+    assert_int_equal(pod_grpc_driver_new(&options, &fixture->driver, &err),
+                     POD_OK);
+    fixture->driver->ops->open(fixture->driver, &observer);
+}
+
+static inline void start(struct fixture *fixture, const char *mode)
+{
+    memset(fixture, 0, sizeof(*fixture));
+    assert_true(fake_worker_start(&fixture->worker, mode, 0));
+    open_at(fixture, fixture->worker.address);
+}
+
+static inline void await_ready(struct fixture *fixture, int times)
+{
+    calls_await(&fixture->watch, &fixture->watch.ready, times);
+}
+
+static inline void await_lost(struct fixture *fixture, int times)
+{
+    calls_await(&fixture->watch, &fixture->watch.lost, times);
+}
+
+static inline void finish(struct fixture *fixture)
+{
+    fixture->driver->ops->close(fixture->driver);
+    fixture->driver->ops->free(fixture->driver);
+    pod_grpc_hub_free(fixture->hub);
+    assert_int_equal(fixture->watch.inlined, 0);
+    assert_int_equal(fixture->watch.late, 0);
+    calls_watch_fini(&fixture->watch);
+    fake_worker_signal(&fixture->worker, SIGKILL);
+}
+
+// An allocation of 8 bytes, not waited for.
+static inline void begin(struct fixture *fixture, struct calls_record *record,
+                         uint64_t op)
+{
+    struct pod_driver_call call = calls_make(&fixture->watch, record, op);
+
+    fixture->driver->ops->allocate(fixture->driver, &call, 0, NULL, 8);
+}
+
+static inline void expect_refusal(const char *mode, const char *word)
+{
+    struct fixture fixture;
+
+    start(&fixture, mode);
+    await_lost(&fixture, 1);
+    if (strstr(fixture.why, word) == NULL)
+        fail_msg("mode %s: \"%s\"", mode, fixture.why);
+    assert_int_equal(fixture.watch.ready, 0);
+    finish(&fixture);
+}
+
+#endif
