@@ -219,6 +219,7 @@ enum pod_code worker_new(const struct worker_options *options,
     worker->driver = options->driver;
     worker->clock = options->clock;
     worker->gone_ns = options->gone_ns;
+    worker->staging_bytes = options->staging_bytes;
     worker->next_driver_op = 1;
     struct pod_driver_observer observer = {
         .ready = worker_ready, .lost = worker_lost, .arg = worker};

@@ -151,7 +151,9 @@ struct worker_request {
 struct worker_options {
     struct pod_driver *driver; // not opened; freed with the worker
     struct pod_clock clock;
-    int64_t gone_ns; // how long a session without streams is kept
+    int64_t gone_ns;        // how long a session without streams is kept
+    uint64_t staging_bytes; // of data that operations wait with; more is
+                            // refused with STAGING_FULL. 0: no bound
 };
 
 // Makes it and opens the driver. The driver becomes the worker's in any case.

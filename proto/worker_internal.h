@@ -182,6 +182,7 @@ struct worker {
     bool flushing;
     uint64_t next_driver_op;
     uint64_t open_ops;
+    uint64_t staged;                // bytes of data that operations hold
     struct worker_core_load *loads; // by core
     bool ready;                     // the driver is open
     bool known_only; // what is being submitted waits for nothing to come
@@ -192,6 +193,7 @@ struct worker {
     struct pod_driver *driver;
     struct pod_clock clock;
     int64_t gone_ns;
+    uint64_t staging_bytes;
     struct pod_driver_info info;
 };
 

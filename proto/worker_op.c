@@ -181,6 +181,8 @@ void worker_op_free_locked(struct worker_op *op)
     worker_gang_unref_locked(op->gang);
     worker_err_free(op->err);
     pod_blob_unref(op->result);
+    if (op->request.data != NULL)
+        op->session->worker->staged -= op->request.data->size;
     pod_blob_unref(op->request.data);
     op_owned_free(&op->request);
     if (op->sink != NULL)
@@ -206,8 +208,10 @@ static struct worker_op *op_new(struct worker_session *session,
     op->request.launches = launches;
     if (bytes > 0)
         memcpy(launches, request->launches, bytes);
-    if (request->data != NULL)
+    if (request->data != NULL) {
         (void)pod_blob_ref(request->data);
+        session->worker->staged += request->data->size;
+    }
     if (request->shape != NULL)
         op->shape = *request->shape; // an array's shape owns nothing
     op->sink = sink;
@@ -419,6 +423,13 @@ static enum pod_code op_admit(struct worker_session *session,
         worker_ids_has(&session->failed, number))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "operation %" PRIu64 " came before", number);
+    const struct worker *worker = session->worker;
+    if (request->data != NULL && worker->staging_bytes != 0 &&
+        request->data->size > worker->staging_bytes - worker->staged)
+        return pod_err_set(
+            err, POD_REASON_STAGING_FULL,
+            "%zu bytes more than %" PRIu64 " that wait; %" PRIu64 " may",
+            request->data->size, worker->staged, worker->staging_bytes);
     if (session->unsettled >= WORKER_MAX_OPEN)
         return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
                            "%d operations are open", WORKER_MAX_OPEN);

@@ -49,6 +49,7 @@ struct podworker_settings {
     char *tls_client_ca;
     int64_t max_idle_ns;
     int64_t latency_ns;
+    uint64_t staging_bytes;
     char *log_format;
     char *log_level;
 };
@@ -206,6 +207,8 @@ static const struct pod_setting podworker_table[] = {
      "chips of a host as a block of the mesh [dealt in id order]", NULL},
     {"hbm", POD_SETTING_BYTES, AT(hbm_bytes), "memory of each core [1GiB]",
      NULL},
+    {"staging-bytes", POD_SETTING_BYTES, AT(staging_bytes),
+     "bound of data that operations wait with [8GiB]", NULL},
     {"latency", POD_SETTING_DURATION, AT(latency_ns),
      "simulated: each device call takes this long", NULL},
     {"tls-cert", POD_SETTING_TEXT, AT(tls_cert),
@@ -360,7 +363,9 @@ static enum pod_code podworker_make_worker(struct podworker *program,
     struct pod_driver_chip *chips = pod_calloc(chip_count, sizeof(chips[0]));
     uint32_t *core_chips = pod_calloc(core_count, sizeof(core_chips[0]));
     struct worker_options options = {.clock = pod_clock_system,
-                                     .gone_ns = 30 * POD_NS_PER_S};
+                                     .gone_ns = 30 * POD_NS_PER_S,
+                                     .staging_bytes =
+                                         program->settings.staging_bytes};
     // Host 0 is this worker, host 1 all others.
     program->hub = pod_gang_hub_new(2);
     enum pod_code code =
@@ -579,6 +584,7 @@ int main(int argc, char **argv)
         .settings = {.cores_per_chip = 1,
                      .hosts = 1,
                      .hbm_bytes = UINT64_C(1) << 30,
+                     .staging_bytes = UINT64_C(8) << 30,
                      .max_idle_ns = 3600 * POD_NS_PER_S}};
     int code = podworker_run(&program, argc, argv);
     pod_config_fini(podworker_table, PODWORKER_TABLE_COUNT, &program.settings);

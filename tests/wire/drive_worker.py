@@ -437,6 +437,27 @@ def case_large_transfer():
     worker.stop()
 
 
+def case_staging_is_bounded():
+    worker = Worker("--staging-bytes", "1MiB")
+    c = Client(worker)
+    s = c.stream()
+    data = bytes(600 << 10)
+    c.run(s, c.alloc(1, len(data)))
+    c.send(s, c.write(2, 1, data, waits=[4]), c.write(3, 1, data))
+    equal(codes(c.answers(s, 1)), {3: EXHAUSTED}, "more than the bound")
+    c.send(s, c.alloc(4, 8))
+    equal(codes(c.answers(s, 2)), {2: 0, 4: 0}, "what waited")
+    until = time.monotonic() + LIMIT
+    number = 5
+    # What an operation held is given back soon after its answer.
+    while codes(c.run(s, c.write(number, 1, data))) != {number: 0}:
+        if time.monotonic() > until:
+            raise Failed("staging is not given back")
+        number += 1
+    c.close()
+    worker.stop()
+
+
 # --------------------------------------------------------------------- sessions
 
 

@@ -59,6 +59,7 @@ static char cases[][48] = {
     "uses_of_a_buffer_keep_their_order",
     "many_entries_in_a_message",
     "large_transfer",
+    "staging_is_bounded",
     "clients_side_by_side",
     "close_ends_what_is_pending",
     "half_close_waits_for_answers",
