@@ -16,7 +16,12 @@
 #include "api/query.h"
 #include "api/watch.h"
 
-enum { DATA_WAIT_S = 30, DATA_WINDOW = 16 * 1024 * 1024 };
+enum {
+    DATA_WAIT_S = 30,
+    DATA_WINDOW = 16 * 1024 * 1024,
+    DATA_UNCOUNTED = 256 * 1024, // reads that no budget needs to bound
+    DATA_SHARE = 16, // no reader holds more than this part of the budget
+};
 
 struct data_read {
     uint64_t buffer;
@@ -159,9 +164,46 @@ static void data_unref(void *blob)
     pod_blob_unref(blob);
 }
 
+struct data_hold {
+    struct pod *pod;
+    uint64_t bytes;
+};
+
+static void data_let_go(void *arg)
+{
+    struct data_hold *hold = arg;
+    pod_staging_give(hold->pod, hold->bytes);
+}
+
+// What a slow reader keeps waiting counts against the staging budget.
+static enum pod_code data_take(struct api_request *req, uint64_t bytes,
+                               struct pod_err *err)
+{
+    uint64_t used = 0;
+    uint64_t max = 0;
+    struct pod *pod = api_pod(req);
+    if (bytes <= DATA_UNCOUNTED)
+        return POD_OK;
+    pod_staging_usage(pod, &used, &max);
+    bytes = bytes < DATA_WINDOW ? bytes : DATA_WINDOW;
+    bytes = bytes < max / DATA_SHARE ? bytes : max / DATA_SHARE;
+    struct data_hold *hold = api_alloc(req, sizeof(*hold));
+    if (hold == NULL)
+        return api_err_memory(err);
+    if (!pod_staging_take(pod, bytes))
+        return pod_err_set(err, POD_REASON_STAGING_FULL,
+                           "others hold %llu of the %llu staging bytes",
+                           (unsigned long long)used, (unsigned long long)max);
+    *hold = (struct data_hold){.pod = pod, .bytes = bytes};
+    return api_defer(req, data_let_go, hold) ? POD_OK : api_err_memory(err);
+}
+
 static enum pod_code data_open(struct api_request *req, struct data_read *read,
                                struct pod_err *err)
 {
+    enum pod_code code = data_take(req, read->data.length, err);
+    if (code != POD_OK)
+        return code;
     if (read->data.form == API_DATA_JSON) {
         // Bounded: JSON is for small arrays.
         read->gathered = pod_blob_new((size_t)read->data.bytes);
@@ -174,8 +216,7 @@ static enum pod_code data_open(struct api_request *req, struct data_read *read,
     if (read->stream == NULL)
         return api_err_memory(err);
     read->request.read.stream = read->stream;
-    enum pod_code code =
-        pod_submit(api_pod(req), &read->request, 1, &read->op, NULL, err);
+    code = pod_submit(api_pod(req), &read->request, 1, &read->op, NULL, err);
     // Refused: nobody else will end the stream.
     if (code != POD_OK)
         pod_stream_finish(read->stream, err);

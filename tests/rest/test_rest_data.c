@@ -491,6 +491,30 @@ static void big_reads_stream(void **state)
     rest_answer_free(&answer);
 }
 
+// What slow readers could keep waiting is bounded by the budget, too.
+static void big_reads_count_as_staging(void **state)
+{
+    struct rest *rest = *state;
+    struct pod *pod = rest_engine(rest);
+    uint64_t used = 0;
+    uint64_t max = 0;
+    char big[64];
+    snprintf(big, sizeof(big), "%s",
+             make(rest, "{\"core\":0,\"bytes\":\"1048576\"}"));
+    pod_staging_usage(pod, &used, &max);
+    assert_true(pod_staging_take(pod, max - used));
+    rest_is_problem(rest_get(rest, big), 429, "STAGING_FULL");
+    // A small one needs no place in it.
+    struct rest_answer answer =
+        rest_get(rest, make(rest, "{\"core\":0,\"bytes\":\"4\"}"));
+    assert_int_equal(answer.status, 200);
+    rest_answer_free(&answer);
+    pod_staging_give(pod, max - used);
+    answer = rest_get(rest, big);
+    assert_int_equal(answer.size, 1048576);
+    rest_answer_free(&answer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +535,7 @@ int main(void)
         cmocka_unit_test(waits_of_reads),
         cmocka_unit_test(staging_is_a_budget),
         cmocka_unit_test(big_reads_stream),
+        cmocka_unit_test(big_reads_count_as_staging),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
