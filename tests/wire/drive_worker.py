@@ -605,6 +605,58 @@ def case_unix_socket():
         worker.stop()
 
 
+def certificate(folder, name, *signer):
+    """A key and a certificate for a name, in two files."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"]
+        + ["-pkeyopt", "ec_paramgen_curve:P-256", "-subj", "/CN=" + name]
+        + ["-addext", f"subjectAltName=DNS:{name},IP:127.0.0.1"]
+        + ["-keyout", f"{name}.key", "-out", f"{name}.crt", *signer],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+
+
+def case_mutual_tls():
+    with tempfile.TemporaryDirectory(prefix="podd-test-") as folder:
+
+        def pem(name):
+            with open(os.path.join(folder, name), "rb") as file:
+                return file.read()
+
+        by_ca = ["-CA", "ca.crt", "-CAkey", "ca.key"]
+        by_ca += ["-addext", "basicConstraints=critical,CA:FALSE"]
+        certificate(folder, "ca", "-addext", "keyUsage=keyCertSign")
+        certificate(folder, "worker", *by_ca)
+        certificate(folder, "client", *by_ca)
+        certificate(folder, "stranger")
+        worker = Worker(
+            *("--tls-cert", f"{folder}/worker.crt"),
+            *("--tls-key", f"{folder}/worker.key"),
+            *("--tls-client-ca", f"{folder}/ca.crt"),
+        )
+
+        def client(name):
+            own = (pem(name + ".key"), pem(name + ".crt")) if name else ()
+            credentials = grpc.ssl_channel_credentials(pem("ca.crt"), *own)
+            return Client(
+                worker, grpc.secure_channel(worker.address, credentials)
+            )
+
+        c = client("client")
+        equal(codes(c.run(c.stream(), c.alloc(1, 8))), {1: 0}, "allocate")
+        c.close()
+        for name in ("stranger", None):
+            try:
+                client(name)
+                raise Failed(f"{name} was served")
+            except grpc.RpcError as error:
+                unavailable = grpc.StatusCode.UNAVAILABLE
+                equal(error.code(), unavailable, f"as {name}")
+        worker.stop()
+
+
 # ------------------------------------------------------------- gangs and slices
 
 

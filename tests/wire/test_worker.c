@@ -68,6 +68,7 @@ static char cases[][48] = {
     "wrong_flags",
     "listens_beyond_loopback_if_asked",
     "unix_socket",
+    "mutual_tls",
     "gang_on_two_cores",
     "slice_in_blocks",
 };

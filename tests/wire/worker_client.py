@@ -114,8 +114,10 @@ class Stream:
 class Client:
     """A client of tpu_driver.CloudTpuDriver."""
 
-    def __init__(self, worker):
-        self.channel = grpc.insecure_channel(worker.address, options=OPTIONS)
+    def __init__(self, worker, channel=None):
+        self.channel = channel or grpc.insecure_channel(
+            worker.address, options=OPTIONS
+        )
         reply = S.OpenResponse.FromString(self.unary("Open", b""))
         self.id = reply.client_id
         self.idle = reply.max_idle_time_seconds
