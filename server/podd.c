@@ -20,6 +20,7 @@
 #include "core/base/mem.h"
 #include "core/base/str.h"
 #include "core/pod/pod.h"
+#include "server/flags.h"
 #include "server/pod_remote.h"
 #include "server/pod_spec.h"
 #include "server/settings.h"
@@ -338,11 +339,7 @@ static int podd_run(struct podd *podd, int argc, char **argv)
         return podd_fail(PODD_EXIT_USAGE, &err);
     if (settings->check_config)
         return 0;
-    pod_log_setup(podd_settings_log_level(settings),
-                  settings->log_format != NULL &&
-                          strcmp(settings->log_format, "json") == 0
-                      ? POD_LOG_JSON
-                      : POD_LOG_TEXT);
+    flags_setup_log(settings->log_format, settings->log_level);
     podd_raise_limits();
     enum pod_code code = podd_serve(podd, &err);
     podd_fini(podd);

@@ -12,7 +12,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "core/base/log.h"
 #include "core/base/mem.h"
 #include "core/base/str.h"
 #include "core/device/reference/reference.h"
@@ -20,6 +19,7 @@
 #include "proto/cloud_service.h"
 #include "proto/pod_service.h"
 #include "server/config.h"
+#include "server/flags.h"
 
 enum {
     PODWORKER_EXIT_FAILURE = 1,
@@ -123,22 +123,11 @@ static enum pod_code podworker_slice(const struct podworker_settings *settings,
     return code;
 }
 
-// "host:port" with a port of 0..65535, or "unix:PATH".
 static enum pod_code podworker_check_listen(const void *settings,
                                             struct pod_err *err)
 {
-    const char *listen = ((const struct podworker_settings *)settings)->listen;
-    const char *colon = strrchr(listen, ':');
-    uint64_t port = 0;
-    if (strncmp(listen, "unix:", 5) == 0 && listen[5] != '\0')
-        return POD_OK;
-    if (colon != NULL && colon != listen &&
-        (strcmp(colon, ":0") == 0 ||
-         (pod_parse_number(colon + 1, strlen(colon + 1), &port) &&
-          port <= 65535)))
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "expected ADDRESS:PORT or unix:PATH");
+    return flags_check_listen(
+        ((const struct podworker_settings *)settings)->listen, err);
 }
 
 static enum pod_code podworker_check_device(const void *settings,
@@ -154,32 +143,15 @@ static enum pod_code podworker_check_device(const void *settings,
 static enum pod_code podworker_check_log_format(const void *settings,
                                                 struct pod_err *err)
 {
-    const char *format =
-        ((const struct podworker_settings *)settings)->log_format;
-    if (strcmp(format, "text") == 0 || strcmp(format, "json") == 0)
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "expected text or json");
-}
-
-static int podworker_log_level(const char *name)
-{
-    static const char *const names[] = {"error", "warn", "info", "debug"};
-    for (int i = POD_LOG_ERROR; i <= POD_LOG_DEBUG; i++) {
-        if (strcmp(name, names[i]) == 0)
-            return i;
-    }
-    return -1;
+    return flags_check_log_format(
+        ((const struct podworker_settings *)settings)->log_format, err);
 }
 
 static enum pod_code podworker_check_log_level(const void *settings,
                                                struct pod_err *err)
 {
-    const char *level =
-        ((const struct podworker_settings *)settings)->log_level;
-    if (podworker_log_level(level) >= 0)
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "expected error, warn, info or debug");
+    return flags_check_log_level(
+        ((const struct podworker_settings *)settings)->log_level, err);
 }
 
 #define AT(member) offsetof(struct podworker_settings, member)
@@ -229,14 +201,6 @@ enum {
     PODWORKER_TABLE_COUNT = sizeof(podworker_table) / sizeof(podworker_table[0])
 };
 
-static bool podworker_is_local(const char *listen)
-{
-    return strncmp(listen, "127.", 4) == 0 ||
-           strncmp(listen, "localhost:", 10) == 0 ||
-           strncmp(listen, "[::1]:", 6) == 0 ||
-           strncmp(listen, "unix:", 5) == 0;
-}
-
 static int podworker_usage(const char *text)
 {
     fprintf(stderr, "podworker: %s\n", text);
@@ -257,7 +221,7 @@ static int podworker_check(const struct podworker_settings *settings)
     if (settings->tls_client_ca != NULL && settings->tls_cert == NULL)
         return podworker_usage("--tls-client-ca needs --tls-cert");
     if (settings->tls_cert == NULL && !settings->insecure &&
-        !podworker_is_local(listen)) {
+        !flags_is_loopback(listen)) {
         fprintf(stderr,
                 "podworker: --listen '%s': plain text beyond loopback needs "
                 "--tls-cert and --tls-key, or --insecure\n",
@@ -535,14 +499,7 @@ static enum pod_code podworker_serve(struct podworker *program,
 
 static void podworker_setup(const struct podworker_settings *settings)
 {
-    pod_log_setup(
-        settings->log_level != NULL
-            ? (enum pod_log_level)podworker_log_level(settings->log_level)
-            : POD_LOG_INFO,
-        settings->log_format != NULL &&
-                strcmp(settings->log_format, "json") == 0
-            ? POD_LOG_JSON
-            : POD_LOG_TEXT);
+    flags_setup_log(settings->log_format, settings->log_level);
     mallopt(M_MMAP_THRESHOLD, PODWORKER_MMAP_THRESHOLD);
     mallopt(M_TRIM_THRESHOLD, PODWORKER_TRIM_THRESHOLD);
 }

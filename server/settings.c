@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/settings.h"
 
-#include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "api/tls.h"
 #include "core/base/clock.h"
 #include "core/base/str.h"
+#include "server/flags.h"
 #include "server/pod_remote.h"
 #include "server/pod_spec.h"
 
@@ -30,23 +30,11 @@ static enum pod_code settings_check_pod(const void *settings,
     return code;
 }
 
-// "host:port" with a port of 0..65535, or "unix:PATH".
 static enum pod_code settings_check_listen(const void *settings,
                                            struct pod_err *err)
 {
-    const char *listen = ((const struct podd_settings *)settings)->listen;
-    const char *colon = strrchr(listen, ':');
-    uint64_t port = 0;
-    if (strncmp(listen, "unix:", 5) == 0 && listen[5] != '\0')
-        return POD_OK;
-    if (colon != NULL && colon != listen &&
-        (strcmp(colon, ":0") == 0 ||
-         (pod_parse_number(colon + 1, strlen(colon + 1), &port) &&
-          port <= 65535)))
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "expected ADDRESS:PORT with a port of 0 to 65535, or "
-                       "unix:PATH");
+    return flags_check_listen(((const struct podd_settings *)settings)->listen,
+                              err);
 }
 
 static enum pod_code settings_check_limit(uint64_t value, uint64_t max,
@@ -98,31 +86,15 @@ static enum pod_code settings_check_origin(const void *settings,
 static enum pod_code settings_check_log_format(const void *settings,
                                                struct pod_err *err)
 {
-    const char *format = ((const struct podd_settings *)settings)->log_format;
-    if (strcmp(format, "text") == 0 || strcmp(format, "json") == 0)
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "expected text or json");
-}
-
-static const char *const log_levels[] = {"error", "warn", "info", "debug"};
-
-static int settings_log_level(const char *name)
-{
-    for (int i = POD_LOG_ERROR; i <= POD_LOG_DEBUG; i++) {
-        if (strcmp(name, log_levels[i]) == 0)
-            return i;
-    }
-    return -1;
+    return flags_check_log_format(
+        ((const struct podd_settings *)settings)->log_format, err);
 }
 
 static enum pod_code settings_check_log_level(const void *settings,
                                               struct pod_err *err)
 {
-    const char *level = ((const struct podd_settings *)settings)->log_level;
-    if (settings_log_level(level) >= 0)
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "expected error, warn, info or debug");
+    return flags_check_log_level(
+        ((const struct podd_settings *)settings)->log_level, err);
 }
 
 #define AT(member) offsetof(struct podd_settings, member)
@@ -208,25 +180,6 @@ void podd_settings_help(void)
     pod_config_help(settings_table, PODD_TABLE_COUNT);
 }
 
-// Literally: a name such as 127.example.org may be anybody's.
-static bool settings_is_loopback(const char *listen)
-{
-    struct in_addr address;
-    char host[INET_ADDRSTRLEN];
-    const char *colon = strrchr(listen, ':');
-    size_t length = colon != NULL ? (size_t)(colon - listen) : 0;
-    if (strncmp(listen, "unix:", 5) == 0 ||
-        strncmp(listen, "localhost:", 10) == 0 ||
-        strncmp(listen, "[::1]:", 6) == 0)
-        return true;
-    if (length == 0 || length >= sizeof(host))
-        return false;
-    memcpy(host, listen, length);
-    host[length] = '\0';
-    return inet_pton(AF_INET, host, &address) == 1 &&
-           ntohl(address.s_addr) >> 24 == 127;
-}
-
 const char *podd_settings_listen(const struct podd_settings *settings)
 {
     return settings->listen != NULL ? settings->listen : default_listen;
@@ -240,13 +193,6 @@ bool podd_settings_is_remote(const struct podd_settings *settings)
 const char *podd_settings_pod(const struct podd_settings *settings)
 {
     return settings->pod != NULL ? settings->pod : default_pod;
-}
-
-enum pod_log_level podd_settings_log_level(const struct podd_settings *settings)
-{
-    return settings->log_level != NULL
-               ? (enum pod_log_level)settings_log_level(settings->log_level)
-               : POD_LOG_INFO;
 }
 
 static enum pod_code settings_say(struct pod_err *err, const char *text)
@@ -276,7 +222,7 @@ static enum pod_code settings_check_reach(const struct podd_settings *settings,
 {
     const char *listen = podd_settings_listen(settings);
 
-    if (settings->insecure || settings_is_loopback(listen))
+    if (settings->insecure || flags_is_loopback(listen))
         return POD_OK;
     if (settings->dev)
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
-#include "core/base/log.h"
 #include "server/config.h"
 
 struct podd_settings {
@@ -60,7 +59,5 @@ const char *podd_settings_listen(const struct podd_settings *settings);
 const char *podd_settings_pod(const struct podd_settings *settings);
 // Whether the pod is made of workers and not embedded.
 bool podd_settings_is_remote(const struct podd_settings *settings);
-enum pod_log_level
-podd_settings_log_level(const struct podd_settings *settings);
 
 #endif

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/flags.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/base/str.h"
+
+enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
+{
+    const char *colon = strrchr(listen, ':');
+    uint64_t port = 0;
+    if (strncmp(listen, "unix:", 5) == 0 && listen[5] != '\0')
+        return POD_OK;
+    if (colon != NULL && colon != listen &&
+        (strcmp(colon, ":0") == 0 ||
+         (pod_parse_number(colon + 1, strlen(colon + 1), &port) &&
+          port <= 65535)))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected ADDRESS:PORT with a port of 0 to 65535, or "
+                       "unix:PATH");
+}
+
+bool flags_is_loopback(const char *listen)
+{
+    struct in_addr address;
+    char host[INET_ADDRSTRLEN];
+    const char *colon = strrchr(listen, ':');
+    size_t length = colon != NULL ? (size_t)(colon - listen) : 0;
+    if (strncmp(listen, "unix:", 5) == 0 ||
+        strncmp(listen, "localhost:", 10) == 0 ||
+        strncmp(listen, "[::1]:", 6) == 0)
+        return true;
+    if (length == 0 || length >= sizeof(host))
+        return false;
+    memcpy(host, listen, length);
+    host[length] = '\0';
+    return inet_pton(AF_INET, host, &address) == 1 &&
+           ntohl(address.s_addr) >> 24 == 127;
+}
+
+enum pod_code flags_check_log_format(const char *format, struct pod_err *err)
+{
+    if (strcmp(format, "text") == 0 || strcmp(format, "json") == 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER, "expected text or json");
+}
+
+static bool flags_find_level(const char *name, enum pod_log_level *out_level)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    for (int i = POD_LOG_ERROR; i <= POD_LOG_DEBUG; i++) {
+        *out_level = (enum pod_log_level)i;
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum pod_code flags_check_log_level(const char *level, struct pod_err *err)
+{
+    enum pod_log_level unused;
+    if (flags_find_level(level, &unused))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected error, warn, info or debug");
+}
+
+void flags_setup_log(const char *format, const char *level)
+{
+    enum pod_log_level found = POD_LOG_INFO;
+    if (level != NULL && !flags_find_level(level, &found))
+        found = POD_LOG_INFO;
+    pod_log_setup(found, format != NULL && strcmp(format, "json") == 0
+                             ? POD_LOG_JSON
+                             : POD_LOG_TEXT);
+}

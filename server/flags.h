@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What flags of the same name mean in both programs.
+#ifndef POD_SERVER_FLAGS_H
+#define POD_SERVER_FLAGS_H
+
+#include <stdbool.h>
+
+#include "core/base/err.h"
+
+// ADDRESS:PORT with a port of 0 to 65535, or unix:PATH. BAD_PARAMETER.
+enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Whether only this machine can reach it: unix:PATH, localhost, [::1], or an
+// address of 127.0.0.0/8 in digits (a name such as 127.example.org may be
+// anybody's).
+bool flags_is_loopback(const char *listen);
+
+// text or json; error, warn, info or debug. BAD_PARAMETER.
+enum pod_code flags_check_log_format(const char *format, struct pod_err *err)
+    __attribute__((warn_unused_result));
+enum pod_code flags_check_log_level(const char *level, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Sets the log up with checked values; NULL: text, info.
+void flags_setup_log(const char *format, const char *level);
+
+#endif
