@@ -180,8 +180,9 @@ static void event_cancel(struct api_request *req, uint64_t number)
         api_problem(req, &err);
         return;
     }
-    bool done = view.state > POD_SCHED_RUNNING;
-    api_reply_json(req, done || again ? 200 : 202, api_event_json(&view));
+    // One that ran was only asked to stop, however soon it did.
+    bool at_once = pod_sched_terminal(view.state) && view.running_ns < 0;
+    api_reply_json(req, at_once || again ? 200 : 202, api_event_json(&view));
     pod_event_view_fini(&view);
 }
 
