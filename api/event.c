@@ -180,8 +180,9 @@ static void event_cancel(struct api_request *req, uint64_t number)
         api_problem(req, &err);
         return;
     }
-    // One that ran was only asked to stop, however soon it did.
-    bool at_once = pod_sched_terminal(view.state) && view.running_ns < 0;
+    // One that ran on a host was only asked to stop, however soon it did.
+    bool ran = view.running_ns >= 0 && view.kind != POD_KIND_GRAPH;
+    bool at_once = pod_sched_terminal(view.state) && !ran;
     api_reply_json(req, at_once || again ? 200 : 202, api_event_json(&view));
     pod_event_view_fini(&view);
 }
