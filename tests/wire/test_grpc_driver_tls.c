@@ -42,11 +42,12 @@ static void pki_pair(struct pki *pki, int first, const char *name)
 
 static void pki_make(struct pki *pki)
 {
-    snprintf(pki->folder, sizeof(pki->folder), "/tmp/podd-pki-XXXXXX");
-    assert_non_null(mkdtemp(pki->folder));
+    char folder[] = "/tmp/podd-pki-XXXXXX";
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(pki->folder, sizeof(pki->folder), "%s", folder);
     for (int i = 0; i < 6; i++)
-        snprintf(pki->paths[i], sizeof(pki->paths[i]), "%s/%d.pem", pki->folder,
-                 i);
+        snprintf(pki->paths[i], sizeof(pki->paths[i]), "%s/%d.pem", folder, i);
     pki_pair(pki, CA, "good authority");
     pki_pair(pki, STRAY_CA, "stray authority");
     for (int i = 0; i < 6; i++)
