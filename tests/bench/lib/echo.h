@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ceiling of what goes over gRPC: a bidirectional stream over the C core
+// between two processes, one thread and one completion queue each. The client
+// sends messages of one size, the server answers each with one of another.
+//
+// It leaves out all that the messages say: nothing is packed, read or copied,
+// no operations, no devices. Each message is sent as it is: none are joined.
+//
+// For benchmarks: whatever goes wrong ends the program with a message.
+#ifndef POD_TESTS_BENCH_ECHO_H
+#define POD_TESTS_BENCH_ECHO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct echo_options {
+    size_t request_bytes; // at least 1, and so has the reply
+    size_t reply_bytes;
+    unsigned window; // requests that have no reply yet, at most
+};
+
+struct echo_client;
+
+struct echo {
+    struct echo_options options;
+    pid_t pid; // the server's
+    unsigned port;
+    struct echo_client *client;
+};
+
+// Starts the server as a child of this process, which must have no threads and
+// must not have used gRPC.
+void echo_start(struct echo *echo, const struct echo_options *options);
+// Opens the stream.
+void echo_connect(struct echo *echo);
+// Sends and receives for so long, then until all is answered; requests a
+// second.
+double echo_run(struct echo *echo, double seconds);
+// Ends the server. The client's end goes with this process.
+void echo_stop(struct echo *echo);
+
+#endif

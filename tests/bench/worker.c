@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pod makes of workers that are other processes, beside the least that
+// moves messages of the same sizes over the same library
+// (tests/bench/lib/echo.h says what that leaves out).
+//
+//   usage: worker BUILD_DIR [WORK]     those whose names begin so
+//
+// The pod is the engine and its gRPC driver, without HTTP; the workers are
+// podworker. Each work is done by both in turns, and each ratio is the median
+// of the rounds' own, with the least and the greatest beside it. An operation
+// is a copy of 16 bytes on one core.
+//
+//   trip        an operation, waited for, then the next
+//   chain       a graph of operations that each wait for the one before. bare
+//               sends a message for each, and waits for none; ours joins them
+//   fan         a graph of operations that all wait for the first
+//   write       of a buffer, in the engine's pieces, until the worker has it
+//   read        of a buffer
+//   across      a copy of a buffer to another worker, which fetches it
+//   64, 1024    so many workers: how long all take to connect and to do one
+//               operation each, and what a host costs the pod and the workers
+//
+// The chain has one more ratio: how much faster it is than one whose every
+// operation is sent when the one before has been answered.
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "tests/bench/lib/crowd.h"
+#include "tests/bench/lib/echo.h"
+#include "tests/bench/lib/far_pod.h"
+#include "tests/lib/program.h"
+
+enum {
+    BENCH_ROUNDS = 5,
+    BENCH_WORKERS = 2,
+    BENCH_OPS = 10000, // of a graph
+    BENCH_SMALL_BYTES = 16,
+    BENCH_DATA_BYTES = 64 << 20,
+    // On the wire: an operation of a few numbers, its outcome, the engine's
+    // pieces of data, and those of one worker for another.
+    BENCH_ENTRY_BYTES = 24,
+    BENCH_OUTCOME_BYTES = 8,
+    BENCH_PIECE_BYTES = 4 << 20,
+    BENCH_FETCH_BYTES = 1 << 20,
+    // Messages of bare under way.
+    BENCH_MANY = 1000,
+    BENCH_PIECES = 4,
+    BENCH_FETCHES = 8,
+    BENCH_HEAP_KEPT = 1 << 30,
+};
+
+#define BENCH_SECONDS 0.5
+
+// ------------------------------------------------------------------- numbers
+
+struct bench_numbers {
+    double values[BENCH_ROUNDS];
+    size_t count;
+};
+
+static void bench_add(struct bench_numbers *numbers, double value)
+{
+    numbers->values[numbers->count++] = value;
+}
+
+static int bench_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double bench_median(struct bench_numbers *numbers)
+{
+    qsort(numbers->values, numbers->count, sizeof(double), bench_compare);
+    return numbers->values[numbers->count / 2];
+}
+
+static void bench_print_ratio(struct bench_numbers *ratios)
+{
+    double median = bench_median(ratios);
+
+    printf("  %6.2f [%.2f %.2f]", median, ratios->values[0],
+           ratios->values[ratios->count - 1]);
+}
+
+static double bench_now(void)
+{
+    return (double)pod_clock_mono(&pod_clock_system) / 1e9;
+}
+
+// ------------------------------------------------------------- what is
+// measured
+
+// A pod of one worker or two, and what the works use of it.
+struct bench_site {
+    struct test_program workers[BENCH_WORKERS];
+    struct far_pod far;
+    uint64_t from;
+    uint64_t to;
+    struct pod_blob *data;
+    // A graph that is submitted again and again.
+    struct pod_request *ops;
+    const struct pod_request **list;
+    struct pod_ref *after; // of each operation
+    uint64_t *numbers;
+};
+
+struct bench_work {
+    const char *name;
+    const char *unit;
+    size_t workers;
+    struct echo_options bare; // request, reply, window
+    double worth;             // of a message of bare, in units
+    void (*prepare)(struct bench_site *site);
+    // Does it once; returns how many units that were.
+    double (*step)(struct bench_site *site);
+    // The same in the slow way that the work is to beat, or NULL.
+    double (*slow)(struct bench_site *site);
+};
+
+static uint64_t bench_buffer(struct bench_site *site, uint32_t core,
+                             uint64_t bytes)
+{
+    struct pod_request request = far_request(POD_KIND_ALLOCATE);
+
+    request.allocate.core = core;
+    request.allocate.bytes = bytes;
+    uint64_t number = far_submit(&site->far, &request);
+    far_await(&site->far, number);
+    return number;
+}
+
+static struct pod_request bench_copy(uint64_t from, uint64_t to)
+{
+    struct pod_request request = far_request(POD_KIND_COPY);
+
+    request.copy.from = far_buffer(from);
+    request.copy.to = far_buffer(to);
+    return request;
+}
+
+static void bench_do(struct bench_site *site, const struct pod_request *request)
+{
+    far_await(&site->far, far_submit(&site->far, request));
+}
+
+// ------------------------------------------------------------ small operations
+
+static void bench_prepare_small(struct bench_site *site)
+{
+    site->from = bench_buffer(site, 0, BENCH_SMALL_BYTES);
+    site->to = bench_buffer(site, 0, BENCH_SMALL_BYTES);
+}
+
+static double bench_trip(struct bench_site *site)
+{
+    const struct pod_request request = bench_copy(site->from, site->to);
+
+    bench_do(site, &request);
+    return 1;
+}
+
+// Operation i is a copy into `to`, after operation `after`.
+static void bench_set_op(struct bench_site *site, size_t i, uint64_t from,
+                         uint64_t to, size_t after)
+{
+    site->ops[i] = bench_copy(from, to);
+    site->list[i] = &site->ops[i];
+    if (i == 0)
+        return;
+    site->after[i] = (struct pod_ref){POD_REF_REQUEST, .number = after};
+    site->ops[i].after = &site->after[i];
+    site->ops[i].after_count = 1;
+}
+
+static void bench_prepare_graph(struct bench_site *site)
+{
+    bench_prepare_small(site);
+    site->ops = calloc(BENCH_OPS, sizeof(*site->ops));
+    site->list = calloc(BENCH_OPS, sizeof(struct pod_request *));
+    site->after = calloc(BENCH_OPS, sizeof(*site->after));
+    site->numbers = calloc(BENCH_OPS, sizeof(*site->numbers));
+    if (site->ops == NULL || site->list == NULL || site->after == NULL ||
+        site->numbers == NULL)
+        abort();
+}
+
+static void bench_prepare_chain(struct bench_site *site)
+{
+    bench_prepare_graph(site);
+    for (size_t i = 0; i < BENCH_OPS; i++)
+        bench_set_op(site, i, site->from, site->to, i - 1);
+}
+
+// Each copies what the first made to a buffer of its own.
+static void bench_prepare_fan(struct bench_site *site)
+{
+    bench_prepare_graph(site);
+    bench_set_op(site, 0, site->from, site->to, 0);
+    for (size_t i = 1; i < BENCH_OPS; i++)
+        bench_set_op(site, i, site->to,
+                     bench_buffer(site, 0, BENCH_SMALL_BYTES), 0);
+}
+
+static double bench_graph(struct bench_site *site)
+{
+    const struct pod_request self = far_request(POD_KIND_GRAPH);
+    const struct pod_graph_request graph = {
+        .self = &self, .ops = site->list, .count = BENCH_OPS};
+    struct pod_faults faults = {.capacity = 0};
+    struct pod_err err = POD_ERR_NONE;
+    uint64_t number = 0;
+
+    if (pod_submit_graph(site->far.pod, &graph, &number, site->numbers, &faults,
+                         &err) != POD_OK) {
+        fprintf(stderr, "graph: %s\n", err.text);
+        exit(1);
+    }
+    far_await(&site->far, number);
+    return BENCH_OPS;
+}
+
+// ------------------------------------------------------------------------ data
+
+#define BENCH_DATA_MB ((double)BENCH_DATA_BYTES / 1e6)
+
+static void bench_prepare_data(struct bench_site *site)
+{
+    site->from = bench_buffer(site, 0, BENCH_DATA_BYTES);
+    site->data = pod_blob_new(BENCH_DATA_BYTES);
+    if (site->data == NULL)
+        abort();
+    memset(site->data->data, 1, BENCH_DATA_BYTES);
+}
+
+static double bench_write(struct bench_site *site)
+{
+    struct pod_request request = far_request(POD_KIND_WRITE);
+
+    request.write.buffer = far_buffer(site->from);
+    request.write.data = site->data;
+    bench_do(site, &request);
+    return BENCH_DATA_MB;
+}
+
+static void bench_ignore(void *arg)
+{
+    (void)arg;
+}
+
+// What comes is dropped, as bare does.
+static double bench_read(struct bench_site *site)
+{
+    struct pod_request request = far_request(POD_KIND_READ);
+    struct pod_stream *stream =
+        pod_stream_new(BENCH_DATA_BYTES, bench_ignore, NULL);
+
+    if (stream == NULL)
+        abort();
+    pod_stream_abandon(stream);
+    request.read.buffer = far_buffer(site->from);
+    request.read.length = UINT64_MAX;
+    request.read.stream = stream;
+    bench_do(site, &request);
+    pod_stream_close(stream);
+    return BENCH_DATA_MB;
+}
+
+static void bench_prepare_across(struct bench_site *site)
+{
+    bench_prepare_data(site);
+    site->to = bench_buffer(site, 1, BENCH_DATA_BYTES);
+    (void)bench_write(site);
+}
+
+static double bench_across(struct bench_site *site)
+{
+    const struct pod_request request = bench_copy(site->from, site->to);
+
+    bench_do(site, &request);
+    return BENCH_DATA_MB;
+}
+
+static const struct bench_work bench_works[] = {
+    {.name = "trip",
+     .unit = "ops/s",
+     .workers = 1,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_OUTCOME_BYTES, 1},
+     .worth = 1,
+     .prepare = bench_prepare_small,
+     .step = bench_trip},
+    {.name = "chain",
+     .unit = "ops/s",
+     .workers = 1,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_OUTCOME_BYTES, BENCH_MANY},
+     .worth = 1,
+     .prepare = bench_prepare_chain,
+     .step = bench_graph,
+     .slow = bench_trip},
+    {.name = "fan",
+     .unit = "ops/s",
+     .workers = 1,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_OUTCOME_BYTES, BENCH_MANY},
+     .worth = 1,
+     .prepare = bench_prepare_fan,
+     .step = bench_graph},
+    {.name = "write",
+     .unit = "MB/s ",
+     .workers = 1,
+     .bare = {BENCH_PIECE_BYTES, BENCH_OUTCOME_BYTES, BENCH_PIECES},
+     .worth = BENCH_PIECE_BYTES / 1e6,
+     .prepare = bench_prepare_data,
+     .step = bench_write},
+    {.name = "read",
+     .unit = "MB/s ",
+     .workers = 1,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_PIECE_BYTES, BENCH_PIECES},
+     .worth = BENCH_PIECE_BYTES / 1e6,
+     .prepare = bench_prepare_data,
+     .step = bench_read},
+    {.name = "across",
+     .unit = "MB/s ",
+     .workers = 2,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_FETCH_BYTES, BENCH_FETCHES},
+     .worth = BENCH_FETCH_BYTES / 1e6,
+     .prepare = bench_prepare_across,
+     .step = bench_across},
+};
+
+// ---------------------------------------------------------------------- rounds
+
+static void bench_open(struct bench_site *site, size_t count)
+{
+    const char *addresses[BENCH_WORKERS];
+
+    for (size_t i = 0; i < count; i++) {
+        const char *arguments[] = {
+            "--log-level", "error",
+            "--listen",    "127.0.0.1:0",
+            "--device",    "reference",
+            "--chips",     count == 1 ? "1x1x1" : "2x1x1",
+            "--hosts",     count == 1 ? "1" : "2",
+            "--host-id",   i == 0 ? "0" : "1",
+            NULL,
+        };
+        test_program_start(&site->workers[i], "podworker", arguments);
+        addresses[i] = site->workers[i].address;
+    }
+    far_pod_open(&site->far, addresses, count);
+}
+
+static void bench_close(struct bench_site *site, size_t count)
+{
+    far_pod_close(&site->far);
+    for (size_t i = 0; i < count; i++)
+        test_program_kill(&site->workers[i]);
+    pod_blob_unref(site->data);
+    free(site->ops);
+    free(site->list);
+    free(site->after);
+    free(site->numbers);
+}
+
+// Units a second.
+static double bench_rate(struct bench_site *site,
+                         double (*step)(struct bench_site *site))
+{
+    double begin = bench_now();
+    double done = 0;
+    double now;
+
+    do {
+        done += step(site);
+        now = bench_now();
+    } while (now - begin < BENCH_SECONDS);
+    return done / (now - begin);
+}
+
+struct bench_measured {
+    struct bench_numbers pod;
+    struct bench_numbers bare;
+    struct bench_numbers ratio;
+    struct bench_numbers gain; // over the slow way
+};
+
+static void bench_round(const struct bench_work *work, struct bench_site *site,
+                        struct echo *echo, struct bench_measured *out)
+{
+    double pod = bench_rate(site, work->step);
+    double bare = echo_run(echo, BENCH_SECONDS) * work->worth;
+
+    bench_add(&out->pod, pod);
+    bench_add(&out->bare, bare);
+    bench_add(&out->ratio, pod / bare);
+    if (work->slow != NULL)
+        bench_add(&out->gain, pod / bench_rate(site, work->slow));
+}
+
+static void bench_print(const struct bench_work *work,
+                        struct bench_measured *measured)
+{
+    printf("%-7s %9.0f %9.0f %s", work->name, bench_median(&measured->pod),
+           bench_median(&measured->bare), work->unit);
+    bench_print_ratio(&measured->ratio);
+    if (work->slow != NULL) {
+        printf("  over one trip an edge");
+        bench_print_ratio(&measured->gain);
+    }
+    printf("\n");
+}
+
+static void bench_run(const struct bench_work *work)
+{
+    struct bench_site site = {.data = NULL};
+    struct echo echo;
+    struct bench_measured warm = {.pod = {.count = 0}};
+    struct bench_measured measured = {.pod = {.count = 0}};
+
+    echo_start(&echo, &work->bare);
+    bench_open(&site, work->workers);
+    echo_connect(&echo);
+    work->prepare(&site);
+    bench_round(work, &site, &echo, &warm);
+    for (size_t i = 0; i < BENCH_ROUNDS; i++)
+        bench_round(work, &site, &echo, &measured);
+    bench_print(work, &measured);
+    bench_close(&site, work->workers);
+    echo_stop(&echo);
+}
+
+// --------------------------------------------------------------- many workers
+
+// What a process takes.
+struct bench_taken {
+    double threads;
+    double resident_kb;
+};
+
+static struct bench_taken bench_taken(pid_t pid)
+{
+    struct bench_taken taken = {.threads = 0};
+    char path[64];
+    char line[256];
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "Threads:", 8) == 0)
+            taken.threads = strtod(line + 8, NULL);
+        else if (strncmp(line, "VmRSS:", 6) == 0)
+            taken.resident_kb = strtod(line + 6, NULL);
+    }
+    if (taken.threads < 1) {
+        fprintf(stderr, "%s: cannot be read\n", path);
+        exit(1);
+    }
+    (void)fclose(file);
+    return taken;
+}
+
+// One operation on each host, begun together; seconds.
+static double bench_on_each(struct far_pod *far, size_t hosts)
+{
+    struct pod_request request = far_request(POD_KIND_ALLOCATE);
+    double begin = bench_now();
+    uint64_t first = 0;
+
+    request.allocate.bytes = BENCH_SMALL_BYTES;
+    for (size_t i = 0; i < hosts; i++) {
+        request.allocate.core = (uint32_t)i;
+        uint64_t number = far_submit(far, &request);
+        first = i == 0 ? number : first;
+    }
+    for (size_t i = 0; i < hosts; i++)
+        far_await(far, first + i);
+    return bench_now() - begin;
+}
+
+static void bench_many(size_t count)
+{
+    struct crowd crowd;
+    struct far_pod far;
+
+    crowd_start(&crowd, count);
+    struct bench_taken before = bench_taken(getpid());
+    double begin = bench_now();
+    far_pod_open(&far, (const char *const *)crowd.addresses, count);
+    double opened = bench_now() - begin;
+    double each = bench_on_each(&far, count);
+    struct bench_taken pod = bench_taken(getpid());
+    struct bench_taken workers = bench_taken(crowd.pid);
+    double hosts = (double)count;
+    printf("%zu workers: open in %.2f s, an operation on each in %.3f s\n",
+           count, opened, each);
+    printf("  the pod      %6.0f threads, %7.2f for each; %8.0f KiB, %7.1f for "
+           "each\n",
+           pod.threads, (pod.threads - before.threads) / hosts, pod.resident_kb,
+           (pod.resident_kb - before.resident_kb) / hosts);
+    printf("  the workers  %6.0f threads, %7.2f for each; %8.0f KiB, %7.1f for "
+           "each\n",
+           workers.threads, workers.threads / hosts, workers.resident_kb,
+           workers.resident_kb / hosts);
+    far_pod_close(&far);
+    crowd_stop(&crowd);
+}
+
+// ------------------------------------------------------------------------ main
+
+// What is to be done by a process of its own: servers are forked from one that
+// has not used gRPC yet.
+static void bench_apart(const struct bench_work *work, size_t many)
+{
+    int status = 0;
+
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (work != NULL)
+            bench_run(work);
+        else
+            bench_many(many);
+        exit(0);
+    }
+    if (waitpid(pid, &status, 0) != pid || status != 0) {
+        fprintf(stderr, "a part of the benchmark failed\n");
+        exit(1);
+    }
+}
+
+// Many workers take many descriptors.
+static void bench_raise_files(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Whether the name begins with what was asked for.
+static bool bench_wanted(int argc, char **argv, const char *name)
+{
+    return argc < 3 || strncmp(name, argv[2], strlen(argv[2])) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: worker BUILD_DIR [WORK]\n");
+        return 2;
+    }
+    setenv("POD_BUILD", argv[1], 1);
+    // As podd does.
+    (void)mallopt(M_MMAP_THRESHOLD, BENCH_HEAP_KEPT);
+    (void)mallopt(M_TRIM_THRESHOLD, BENCH_HEAP_KEPT);
+    (void)mallopt(M_ARENA_MAX, 1);
+    bench_raise_files();
+    pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
+    printf("%-7s %9s %9s         ratio (aim 0.70)\n", "", "pod", "bare");
+    for (size_t i = 0; i < sizeof bench_works / sizeof bench_works[0]; i++) {
+        if (bench_wanted(argc, argv, bench_works[i].name))
+            bench_apart(&bench_works[i], 0);
+    }
+    if (bench_wanted(argc, argv, "64"))
+        bench_apart(NULL, 64);
+    if (bench_wanted(argc, argv, "1024"))
+        bench_apart(NULL, 1024);
+    return 0;
+}
