@@ -496,11 +496,13 @@ static void bench_many(size_t count)
     far_pod_open(&far, (const char *const *)crowd.addresses, count);
     double opened = bench_now() - begin;
     double each = bench_on_each(&far, count);
+    double again = bench_on_each(&far, count);
     struct bench_taken pod = bench_taken(getpid());
     struct bench_taken workers = bench_taken(crowd.pid);
     double hosts = (double)count;
-    printf("%zu workers: open in %.2f s, an operation on each in %.3f s\n",
-           count, opened, each);
+    printf("%zu workers: open in %.2f s, an operation on each in %.3f s, "
+           "again in %.3f s\n",
+           count, opened, each, again);
     printf("  the pod      %6.0f threads, %7.2f for each; %8.0f KiB, %7.1f for "
            "each\n",
            pod.threads, (pod.threads - before.threads) / hosts, pod.resident_kb,
