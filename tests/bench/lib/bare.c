@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/bench/lib/bare_worker.h"
+
 enum {
     BARE_CONNECTIONS = 15000,
     BARE_BODY_BYTES = 256, // of JSON
@@ -29,6 +31,7 @@ struct bare_request {
     bool woken;
     char *data; // what is PUT
     size_t used;
+    struct bare_job job;
     char body[BARE_BODY_BYTES];
 };
 
@@ -36,7 +39,9 @@ struct bare_server {
     struct MHD_Daemon *daemon;
     struct MHD_Response *download;
     struct bare_request *suspended;
-    unsigned kicks; // turns that must not block
+    size_t suspended_count;
+    unsigned kicks;             // turns that must not block
+    struct bare_worker *worker; // or NULL: jobs are not handed over
     char event[BARE_EVENT_BYTES];
 };
 
@@ -147,6 +152,22 @@ static enum MHD_Result bare_reply_event(struct bare_server *server,
     return result;
 }
 
+// The line of podd's own that tells how many wait.
+static enum MHD_Result bare_reply_metrics(struct bare_server *server,
+                                          struct MHD_Connection *connection)
+{
+    int length =
+        snprintf(server->event, sizeof(server->event),
+                 "podd_http_parked_requests %zu\n", server->suspended_count);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        (size_t)length, server->event, MHD_RESPMEM_MUST_COPY);
+    enum MHD_Result result =
+        MHD_queue_response(connection, MHD_HTTP_OK, response);
+
+    MHD_destroy_response(response);
+    return result;
+}
+
 // ------------------------------------------------------------------ requests
 
 static enum MHD_Result bare_suspend(struct bare_server *server,
@@ -154,6 +175,7 @@ static enum MHD_Result bare_suspend(struct bare_server *server,
 {
     request->next = server->suspended;
     server->suspended = request;
+    server->suspended_count++;
     MHD_suspend_connection(request->connection);
     return MHD_YES;
 }
@@ -167,7 +189,30 @@ static void bare_resume_all(struct bare_server *server)
         request->woken = true;
         MHD_resume_connection(request->connection);
     }
+    server->suspended_count = 0;
     server->kicks = BARE_KICKS;
+}
+
+static enum MHD_Result bare_hand_over(struct bare_server *server,
+                                      struct bare_request *request)
+{
+    request->job.owner = request;
+    MHD_suspend_connection(request->connection);
+    bare_worker_give(server->worker, &request->job);
+    return MHD_YES;
+}
+
+static void bare_take_back(struct bare_server *server)
+{
+    struct bare_job *job = bare_worker_take(server->worker);
+
+    while (job != NULL) {
+        struct bare_request *request = job->owner;
+        job = job->next;
+        request->woken = true;
+        MHD_resume_connection(request->connection);
+        server->kicks = BARE_KICKS;
+    }
 }
 
 static enum MHD_Result bare_get(struct bare_server *server,
@@ -176,6 +221,8 @@ static enum MHD_Result bare_get(struct bare_server *server,
     if (strstr(url, "/data") != NULL)
         return MHD_queue_response(request->connection, MHD_HTTP_OK,
                                   server->download);
+    if (strcmp(url, "/metrics") == 0)
+        return bare_reply_metrics(server, request->connection);
     if (!request->woken &&
         MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND,
                                     "wait") != NULL)
@@ -188,11 +235,13 @@ static enum MHD_Result bare_post(struct bare_server *server,
 {
     if (strstr(url, ":cancel") != NULL) {
         bare_resume_all(server);
-    } else {
+    } else if (!request->woken) {
         json_t *body = json_loadb(request->body, request->used, 0, NULL);
         if (json_string_value(json_object_get(body, "to")) == NULL)
             return MHD_NO;
         json_decref(body);
+        if (server->worker != NULL)
+            return bare_hand_over(server, request);
     }
     return bare_reply_event(server, request->connection, false);
 }
@@ -302,9 +351,13 @@ static void bare_loop(struct bare_server *server)
     const union MHD_DaemonInfo *info =
         MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct epoll_event event = {.events = EPOLLIN};
+    struct epoll_event done = {.events = EPOLLIN, .data.ptr = server};
     int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 
-    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) != 0)
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) != 0 ||
+        (server->worker != NULL &&
+         epoll_ctl(epoll_fd, EPOLL_CTL_ADD, bare_worker_fd(server->worker),
+                   &done) != 0))
         bare_die("epoll");
     for (;;) {
         MHD_UNSIGNED_LONG_LONG due;
@@ -312,7 +365,12 @@ static void bare_loop(struct bare_server *server)
             server->kicks > 0 ||
             (MHD_get_timeout(server->daemon, &due) == MHD_YES && due == 0);
         server->kicks -= server->kicks > 0;
-        (void)epoll_wait(epoll_fd, &event, 1, now ? 0 : -1);
+        struct epoll_event ready[2];
+        int count = epoll_wait(epoll_fd, ready, 2, now ? 0 : -1);
+        for (int i = 0; i < count; i++) {
+            if (ready[i].data.ptr == server)
+                bare_take_back(server);
+        }
         MHD_run(server->daemon);
     }
 }
@@ -326,6 +384,8 @@ static void bare_main(const struct bare_options *options, int output)
     mallopt(M_MMAP_THRESHOLD, BARE_HEAP_KEPT);
     mallopt(M_TRIM_THRESHOLD, BARE_HEAP_KEPT);
     bare_open(&server, options);
+    if (options->hands_over)
+        server.worker = bare_worker_start();
     unsigned port =
         MHD_get_daemon_info(server.daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
     if (write(output, &port, sizeof(port)) != sizeof(port))

@@ -77,8 +77,11 @@ static int load_connect(unsigned port, size_t index)
     };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    // The port is chosen at the connect: a bind would look through all ports.
     if (fd < 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+        setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) !=
+            0 ||
         bind(fd, (struct sockaddr *)&from, sizeof(from)) != 0 ||
         connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0)
         load_die("connect");
