@@ -33,8 +33,11 @@ reference_of_const(const struct pod_device *device)
 
 // ------------------------------------------------------------- simulated time
 
-enum { REFERENCE_NAP_NS = 2000000 }; // how late an interrupt is seen
-enum { REFERENCE_SLICE = 4 << 20 };  // bytes that are copied in one go
+// How late an interrupt is seen: a part of the time that has passed, within
+// these bounds. What takes minutes must not cost a wake every moment.
+enum { REFERENCE_NAP_NS = 2000000, REFERENCE_LONG_NAP_NS = 40000000 };
+enum { REFERENCE_NAP_SHARE = 16 };
+enum { REFERENCE_SLICE = 4 << 20 }; // bytes that are copied in one go
 
 // Seconds times 10^9 as a number of nanoseconds, whatever it is.
 static int64_t reference_ns(double amount, double rate)
@@ -42,6 +45,17 @@ static int64_t reference_ns(double amount, double rate)
     double ns = rate > 0 ? amount / rate * (double)POD_NS_PER_S : 0;
 
     return ns < 9e18 ? (int64_t)ns : POD_NEVER;
+}
+
+static int64_t reference_nap(int64_t start_ns, int64_t now_ns)
+{
+    int64_t nap = (now_ns - start_ns) / REFERENCE_NAP_SHARE;
+
+    if (nap < REFERENCE_NAP_NS)
+        nap = REFERENCE_NAP_NS;
+    else if (nap > REFERENCE_LONG_NAP_NS)
+        nap = REFERENCE_LONG_NAP_NS;
+    return pod_time_add(now_ns, nap);
 }
 
 // Waits until `duration_ns` after `start_ns`; false if it was interrupted.
@@ -55,7 +69,7 @@ static bool reference_wait(struct reference_device *device, int64_t start_ns,
 
     pod_mutex_lock(&device->mutex);
     while (now < end && !interrupted) {
-        int64_t nap = pod_time_add(now, REFERENCE_NAP_NS);
+        int64_t nap = reference_nap(start_ns, now);
         pod_cond_wait_until(&device->cond, &device->mutex,
                             nap < end ? nap : end);
         now = pod_clock_mono(&pod_clock_system);
