@@ -148,12 +148,17 @@ void pod_sched_lanes_join(struct pod_sched_lanes *lanes,
 // Nothing but its lanes holds the node back now.
 void pod_sched_lanes_queue(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
+// Whether pod_sched_lanes_pick may find one.
+static inline bool pod_sched_lanes_any(const struct pod_sched_lanes *lanes)
+{
+    return lanes->dirty != POD_HEAP_NONE;
+}
 // The next node whose turn it is in all of its lanes, or NULL. It must be
 // taken with pod_sched_lanes_occupy.
 struct pod_sched_node *pod_sched_lanes_pick(struct pod_sched_lanes *lanes);
 void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
                             struct pod_sched_node *node);
-// Gives up the places, whether waiting, queued or launched.
+// Gives up the places of a placed node, whether waiting, queued or launched.
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
 
@@ -161,8 +166,6 @@ enum { POD_SCHED_EXPECTED = 16 }; // a power of two
 
 struct pod_sched {
     struct pod_list effects;
-    // Nodes that ended without having been launched and must settle in this
-    // step. They are in `effects`.
     // Nodes that ended and were never launched, and whose dependencies have all
     // settled: they settle in this step, in this order.
     struct pod_sched_node *spent;

@@ -203,9 +203,8 @@ void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node)
 {
-    if (!node->placed)
-        return;
     struct pod_sched_place *place = node->places;
+
     do {
         struct pod_sched_place *next = place->next;
         struct pod_sched_lane *lane = &lanes->items[place->lane];

@@ -18,10 +18,6 @@ struct pod_sched_pool_chunk {
     char *items;
 };
 
-struct pod_sched_pool_free {
-    struct pod_sched_pool_free *next;
-};
-
 void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes)
 {
     assert(item_bytes >= sizeof(struct pod_sched_pool_free));
@@ -99,13 +95,4 @@ void *pod_sched_pool_take(struct pod_sched_pool *pool)
         pool->used = 0;
     }
     return pool->current->items + pool->used++ * pool->item_bytes;
-}
-
-void pod_sched_pool_give(struct pod_sched_pool *pool, void *item)
-{
-    struct pod_sched_pool_free *freed = item;
-
-    freed->next = pool->free;
-    pool->free = freed;
-    pool->spare++;
 }

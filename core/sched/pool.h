@@ -8,7 +8,10 @@
 #include <stddef.h>
 
 struct pod_sched_pool_chunk;
-struct pod_sched_pool_free;
+
+struct pod_sched_pool_free {
+    struct pod_sched_pool_free *next;
+};
 
 struct pod_sched_pool {
     size_t item_bytes;
@@ -30,6 +33,14 @@ bool pod_sched_pool_reserve(struct pod_sched_pool *pool, size_t count)
     __attribute__((warn_unused_result));
 // An item, uninitialised. It must have been reserved.
 void *pod_sched_pool_take(struct pod_sched_pool *pool);
-void pod_sched_pool_give(struct pod_sched_pool *pool, void *item);
+// Gives one back.
+static inline void pod_sched_pool_give(struct pod_sched_pool *pool, void *item)
+{
+    struct pod_sched_pool_free *freed = item;
+
+    freed->next = pool->free;
+    pool->free = freed;
+    pool->spare++;
+}
 
 #endif

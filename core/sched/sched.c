@@ -98,7 +98,7 @@ static void sched_end(struct pod_sched *sched, struct pod_sched_node *node,
     }
     if (node->deadline_slot != POD_HEAP_NONE)
         pod_heap_remove(&sched->deadlines, &node->deadline_slot);
-    if (!node->launched)
+    if (!node->launched && node->placed)
         pod_sched_lanes_leave(&sched->lanes, node);
     if (!node->launched && node->unmet == 0)
         sched_spend(sched, node);
@@ -215,20 +215,27 @@ static void sched_unhold(struct pod_sched *sched, struct pod_sched_node *node)
         sched_launch(sched, node);
 }
 
+// No edge to the node is left.
+static void sched_met(struct pod_sched *sched, struct pod_sched_node *node)
+{
+    if (node->settled) {
+        sched_note(sched, node, POD_SCHED_RELEASED);
+    } else if (node->state == POD_SCHED_WAITING) {
+        node->state = POD_SCHED_READY;
+        sched_note(sched, node, POD_SCHED_CHANGED);
+    } else if (!node->launched && !pod_sched_node_open(node)) {
+        sched_spend(sched, node);
+    }
+}
+
 // An edge to this node is gone: so may be the last thing that held it.
 static void sched_drop_edge(struct pod_sched *sched,
                             struct pod_sched_node *node, bool held)
 {
     assert(node->unmet > 0);
     node->unmet--;
-    if (node->unmet == 0 && node->settled)
-        sched_note(sched, node, POD_SCHED_RELEASED);
-    else if (node->unmet == 0 && !node->launched && !pod_sched_node_open(node))
-        sched_spend(sched, node);
-    if (node->unmet == 0 && node->state == POD_SCHED_WAITING) {
-        node->state = POD_SCHED_READY;
-        sched_note(sched, node, POD_SCHED_CHANGED);
-    }
+    if (node->unmet == 0)
+        sched_met(sched, node);
     if (held)
         sched_unhold(sched, node);
 }
@@ -267,7 +274,8 @@ static void sched_drop_edges(struct pod_sched *sched,
 
 static void sched_settle(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    pod_sched_lanes_leave(&sched->lanes, node);
+    if (node->placed)
+        pod_sched_lanes_leave(&sched->lanes, node);
     node->settled = true;
     sched_drop_edges(sched, node);
     if (node->unmet == 0)
@@ -498,8 +506,10 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
         sched_advance(sched, event->now_ns);
         break;
     }
-    sched_settle_spent(sched);
-    sched_launch_all(sched);
+    if (sched->spent != NULL)
+        sched_settle_spent(sched);
+    if (sched->ahead != NULL || pod_sched_lanes_any(&sched->lanes))
+        sched_launch_all(sched);
     return POD_OK;
 }
 
@@ -535,21 +545,29 @@ void pod_sched_expect(struct pod_sched *sched,
 bool pod_sched_next_effect(struct pod_sched *sched,
                            struct pod_sched_effect *out_effect)
 {
-    struct pod_list *item = pod_list_pop_front(&sched->effects);
+    struct pod_list *head = &sched->effects;
+    struct pod_list *item = head->next;
 
-    if (item == NULL)
+    if (item == head)
         return false;
+    // Nothing is added before all are taken, so it need not be unlinked: the
+    // list just begins behind it.
+    head->next = item->next;
+    if (item->next == head)
+        head->prev = head;
     struct pod_sched_node *node =
         POD_CONTAINER(item, struct pod_sched_node, effect);
-    bool changed = (node->what & POD_SCHED_CHANGED) != 0;
     *out_effect = (struct pod_sched_effect){
         .user = node->user,
         .node = node,
         .what = node->what,
         .state = (enum pod_sched_state)node->state,
-        .cause = changed && node->struck ? node->cause : NULL,
-        .deadline = changed && node->late,
     };
+    if ((node->what & POD_SCHED_CHANGED) != 0) {
+        if (node->struck)
+            out_effect->cause = node->cause;
+        out_effect->deadline = node->late;
+    }
     node->what = 0;
     if ((out_effect->what & POD_SCHED_RELEASED) != 0)
         pod_sched_pool_give(&sched->nodes, node);
