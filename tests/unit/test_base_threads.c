@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/base: locks, condition variables and the log.
+// core/base: locks and condition variables.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/lock.h"
-#include "core/base/log.h"
 
 enum { TURNS = 1000 };
 
@@ -194,124 +193,15 @@ static void test_rank_misuse(void **state)
 
 #endif
 
-// ---------------------------------------------------------------------- log
-
-// What a call writes to stderr. `text` has room for `size` bytes.
-static void capture_log(void (*call)(void), char *text, size_t size)
-{
-    int saved = dup(STDERR_FILENO);
-    int ends[2];
-
-    assert_true(saved >= 0);
-    assert_int_equal(pipe(ends), 0);
-    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
-    call();
-    (void)dup2(saved, STDERR_FILENO);
-    (void)close(saved);
-    (void)close(ends[1]);
-    size_t length = 0;
-    ssize_t got;
-    while ((got = read(ends[0], text + length, size - 1 - length)) > 0)
-        length += (size_t)got;
-    text[length] = '\0';
-    (void)close(ends[0]);
-}
-
-static void log_some(void)
-{
-    pod_log(POD_LOG_INFO, "host 3", "said \"%s\"\n", "hi");
-    pod_log(POD_LOG_DEBUG, "host 3", "not shown");
-}
-
-static void log_not_utf8(void)
-{
-    pod_log(POD_LOG_WARN, "http", "caf\xC3\xA9");
-    pod_log(POD_LOG_ERROR, "http", "\xC3 \\ \x01");
-}
-
-// The times differ from run to run: compares what is behind them.
-static const char *after_time(const char *line, const char *prefix)
-{
-    static const char form[] = "dddd-dd-ddTdd:dd:dd.ddddddZ";
-
-    assert_memory_equal(line, prefix, strlen(prefix));
-    line += strlen(prefix);
-    for (size_t i = 0; form[i] != '\0'; i++) {
-        if (form[i] == 'd')
-            assert_in_range(line[i], '0', '9');
-        else
-            assert_int_equal(line[i], form[i]);
-    }
-    return line + strlen(form);
-}
-
-static void test_log_text(void **state)
-{
-    char text[1024];
-
-    (void)state;
-    pod_log_setup(POD_LOG_INFO, POD_LOG_TEXT);
-    capture_log(log_some, text, sizeof text);
-    assert_string_equal(after_time(text, ""),
-                        " level=info subject=\"host 3\""
-                        " msg=\"said \\\"hi\\\"\\u000a\"\n");
-}
-
-static void test_log_json(void **state)
-{
-    char text[1024];
-
-    (void)state;
-    pod_log_setup(POD_LOG_DEBUG, POD_LOG_JSON);
-    capture_log(log_not_utf8, text, sizeof text);
-    char *second = strchr(text, '\n');
-    assert_non_null(second);
-    *second++ = '\0';
-    assert_string_equal(after_time(text, "{\"time\":\""),
-                        "\",\"level\":\"warn\",\"subject\":\"http\","
-                        "\"msg\":\"caf\xC3\xA9\"}");
-    assert_string_equal(after_time(second, "{\"time\":\""),
-                        "\",\"level\":\"error\",\"subject\":\"http\","
-                        "\"msg\":\"? \\\\ \\u0001\"}\n");
-    pod_log_setup(POD_LOG_INFO, POD_LOG_TEXT);
-}
-
-// A message that is all escapes and far too long still gives one whole line.
-static void log_too_long(void)
-{
-    char text[3000];
-
-    memset(text, '\x01', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    pod_log(POD_LOG_ERROR, text, "%s", text);
-}
-
-static void test_log_limit(void **state)
-{
-    char text[8192];
-
-    (void)state;
-    capture_log(log_too_long, text, sizeof text);
-    size_t length = strlen(text);
-    // 64 and 576 bytes of six characters each.
-    static const char frame[] = "2026-01-01T00:00:00.000000Z level=error "
-                                "subject=\"\" msg=\"\"\n";
-    assert_int_equal(length, (64 + 576) * 6 + strlen(frame));
-    assert_true(length <= 4096);
-    assert_string_equal(text + length - 3, "1\"\n");
-    assert_ptr_equal(strchr(text, '\n'), text + length - 1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns),       cmocka_unit_test(test_wait_until),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_wait_until),
         cmocka_unit_test(test_rank_order),
 #ifdef POD_CHECK_LOCKS
         cmocka_unit_test(test_rank_misuse),
 #endif
-        cmocka_unit_test(test_log_text),    cmocka_unit_test(test_log_json),
-        cmocka_unit_test(test_log_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
