@@ -65,7 +65,7 @@ enum pod_code api_query_labels(struct api_request *req, enum pod_reason reason,
 // --------------------------------------------------------------- submitting
 
 struct api_submission {
-    const struct pod_request *requests;
+    struct pod_request *requests; // the first gets the trace
     size_t count;
     size_t shown;           // the request whose event is the answer
     size_t made_by;         // the request that makes what Location names

@@ -216,6 +216,7 @@ static enum pod_code data_open(struct api_request *req, struct data_read *read,
     if (read->stream == NULL)
         return api_err_memory(err);
     read->request.read.stream = read->stream;
+    read->request.trace = api_trace(req);
     code = pod_submit(api_pod(req), &read->request, 1, &read->op, NULL, err);
     // Refused: nobody else will end the stream.
     if (code != POD_OK)

@@ -46,6 +46,7 @@ struct graphs_job {
 
     // Of whoever has the job.
     struct pod *pod;
+    struct pod_trace *trace; // with a reference
     struct api_graph graph;
     bool by_lines;
     char *text; // JSON, not parsed yet
@@ -70,6 +71,7 @@ static void graphs_unref(struct graphs_job *job)
     if (atomic_fetch_sub(&job->refs, 1) > 1)
         return;
     api_graph_fini(&job->graph);
+    pod_trace_unref(job->trace);
     pod_mutex_fini(&job->lock);
     pod_free(job->text);
     json_decref(job->refs_json);
@@ -365,6 +367,8 @@ static struct graphs_job *graphs_job_new(struct api_request *req)
     pod_mutex_init(&job->lock, POD_RANK_WORK, "graph");
     pod_list_init(&job->work.link);
     api_graph_init(&job->graph, job->pod);
+    job->trace = pod_trace_ref(api_trace(req));
+    job->graph.self.trace = job->trace;
     if (!api_defer(req, graphs_leave, job))
         return NULL;
     api_set_state(req, job);

@@ -17,6 +17,7 @@
 #include "api/route.h"
 #include "core/base/blob.h"
 #include "core/base/err.h"
+#include "core/base/trace.h"
 #include "core/pod/stream.h"
 
 struct api_request;
@@ -38,6 +39,11 @@ const char *api_param(const struct api_request *req, size_t index);
 // 16 lower-case hex digits, or the X-Request-Id the client gave if it is 1-64
 // characters of [A-Za-z0-9._-].
 const char *api_request_id(const struct api_request *req);
+// The same id and the client's place in its trace (a malformed or repeated
+// traceparent is as none), for as long as the request lives. tracestate is not
+// kept: workers are the last to see a trace, and only write it to their logs.
+// NULL: no memory.
+struct pod_trace *api_trace(struct api_request *req);
 // The first header of this name (any case), or NULL.
 const char *api_request_header(const struct api_request *req, const char *name);
 // The client's address without port, "127.0.0.1".

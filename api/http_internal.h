@@ -176,7 +176,8 @@ struct api_request {
     const char *path;
     struct api_match match;
     const char *params[API_PARAMS_MAX]; // terminated copies
-    char id[65];
+    char id[POD_REQUEST_ID_BYTES];
+    struct pod_trace *trace; // NULL: nobody asked yet
     int64_t started_ns;
     int64_t body_started_ns;
     bool close;      // end the connection after the answer
@@ -197,6 +198,7 @@ struct api_request {
     // The reply.
     struct MHD_Response *response;
     int status;
+    uint64_t body_bytes; // of the answer's body, as far as they were given
     struct api_reply_header *headers;
     struct pod_stream *stream;
     struct pod_blob *stream_prefix;

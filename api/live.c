@@ -59,14 +59,15 @@ static ssize_t live_read(void *arg, uint64_t at, char *out, size_t max)
 {
     struct api_request *req = arg;
 
-    (void)at;
     api_park_unlist(req);
     if (req->abandoned || req->conn->hung_up || req->server->abandon_done)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     req->live_until_ns = POD_NEVER;
     ptrdiff_t size = req->live(req, out, max);
-    if (size > 0)
+    if (size > 0) {
+        req->body_bytes = at + (uint64_t)size;
         return (ssize_t)size;
+    }
     if (size == 0)
         return live_sleep(req);
     return size == API_LIVE_END ? MHD_CONTENT_READER_END_OF_STREAM

@@ -86,7 +86,7 @@ void api_reply_decorate(struct api_request *req)
 // Takes the response over. A second reply is dropped; without a response (no
 // memory) the client gets an empty 500.
 static void reply_set(struct api_request *req, int status, const char *type,
-                      struct MHD_Response *response)
+                      struct MHD_Response *response, uint64_t bytes)
 {
     if (req->response != NULL) {
         pod_log(POD_LOG_ERROR, "http", "second reply to %s %s dropped",
@@ -98,12 +98,14 @@ static void reply_set(struct api_request *req, int status, const char *type,
     if (response == NULL) {
         status = 500;
         type = NULL;
+        bytes = 0;
         response =
             MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
         req->close = true;
     }
     req->response = response;
     req->status = status;
+    req->body_bytes = bytes;
     if (type != NULL && !reply_has(req, "Content-Type"))
         api_header(req, "Content-Type", "%s", type);
 }
@@ -158,7 +160,7 @@ void api_reply_json(struct api_request *req, int status, json_t *owned_json)
                 req->method_text, req->target);
     }
     json_decref(owned_json);
-    reply_set(req, status, "application/json", response);
+    reply_set(req, status, "application/json", response, length + 1);
 }
 
 // libmicrohttpd 0.9.75 takes bytes it only reads as void *.
@@ -177,7 +179,8 @@ void api_reply_text(struct api_request *req, int status, const char *type,
     api_keyed_content(req, text, length);
     reply_set(req, status, type,
               MHD_create_response_from_buffer(length, reply_unconst(text),
-                                              MHD_RESPMEM_MUST_COPY));
+                                              MHD_RESPMEM_MUST_COPY),
+              length);
 }
 
 void api_reply_static(struct api_request *req, int status, const char *type,
@@ -185,13 +188,15 @@ void api_reply_static(struct api_request *req, int status, const char *type,
 {
     reply_set(req, status, type,
               MHD_create_response_from_buffer(length, reply_unconst(bytes),
-                                              MHD_RESPMEM_PERSISTENT));
+                                              MHD_RESPMEM_PERSISTENT),
+              length);
 }
 
 void api_reply_empty(struct api_request *req, int status)
 {
     reply_set(req, status, NULL,
-              MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
+              MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT),
+              0);
 }
 
 static ssize_t reply_no_bytes(void *arg, uint64_t at, char *out, size_t max)
@@ -208,7 +213,8 @@ void api_reply_head(struct api_request *req, int status, const char *type,
 {
     reply_set(req, status, type,
               MHD_create_response_from_callback(length, 64, reply_no_bytes,
-                                                NULL, NULL));
+                                                NULL, NULL),
+              0);
 }
 
 // ------------------------------------------------------------------- blobs
@@ -284,7 +290,8 @@ void api_reply_blobs(struct api_request *req, int status, const char *type,
                      size_t count, uint64_t offset, uint64_t length)
 {
     reply_set(req, status, type,
-              reply_blobs_response(prefix, chunks, count, offset, length));
+              reply_blobs_response(prefix, chunks, count, offset, length),
+              length + (prefix != NULL ? prefix->size : 0));
 }
 
 // ------------------------------------------------------------------ streams
@@ -294,7 +301,8 @@ void api_reply_reader(struct api_request *req, int status, const char *type,
                       MHD_ContentReaderCallback read)
 {
     reply_set(req, status, type,
-              MHD_create_response_from_callback(total, block, read, req, NULL));
+              MHD_create_response_from_callback(total, block, read, req, NULL),
+              0);
 }
 
 // Copies what the prefix has for this place; 0 if it has nothing.
@@ -320,8 +328,10 @@ static ssize_t reply_stream_read(void *arg, uint64_t at, char *out, size_t max)
         if (size == 0)
             size = reply_from(req->stream_chunk, req->stream_chunk_start, at,
                               out, max);
-        if (size > 0)
+        if (size > 0) {
+            req->body_bytes = at + size;
             return (ssize_t)size;
+        }
         pod_blob_unref(req->stream_chunk);
         req->stream_chunk = NULL;
         switch (pod_stream_pop(req->stream, &req->stream_chunk, NULL)) {

@@ -11,14 +11,14 @@
 // libmicrohttpd take them. A refusal before the body is queued early for POST
 // and PUT (the body is then not read and the connection closes); a small body
 // is read and dropped instead, so that the connection lives on.
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
-#include "api/audit.h"
 #include "api/http_internal.h"
 #include "api/quota.h"
+#include "api/request_log.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
 
@@ -114,6 +114,38 @@ const char *api_request_id(const struct api_request *req)
     return req->id;
 }
 
+// The one header of its name.
+struct request_sole {
+    const char *name;
+    const char *value;
+    unsigned count;
+};
+
+static enum MHD_Result request_find_sole(void *arg, enum MHD_ValueKind kind,
+                                         const char *name, const char *value)
+{
+    struct request_sole *sole = arg;
+
+    (void)kind;
+    if (strcasecmp(name, sole->name) == 0) {
+        sole->value = value;
+        sole->count++;
+    }
+    return MHD_YES;
+}
+
+struct pod_trace *api_trace(struct api_request *req)
+{
+    struct request_sole sole = {.name = "traceparent"};
+
+    if (req->trace != NULL)
+        return req->trace;
+    (void)MHD_get_connection_values(req->connection, MHD_HEADER_KIND,
+                                    request_find_sole, &sole);
+    req->trace = pod_trace_new(req->id, sole.count == 1 ? sole.value : NULL);
+    return req->trace;
+}
+
 const char *api_request_header(const struct api_request *req, const char *name)
 {
     return MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, name);
@@ -163,14 +195,9 @@ static enum api_method request_method(const char *text)
 static void request_identify(struct api_request *req)
 {
     const char *given = api_request_header(req, "X-Request-Id");
-    size_t length = given != NULL ? strlen(given) : 0;
-    bool fit = length > 0 && length < sizeof(req->id);
 
-    for (size_t i = 0; fit && i < length; i++)
-        fit =
-            isalnum((unsigned char)given[i]) || strchr("._-", given[i]) != NULL;
-    if (fit) {
-        memcpy(req->id, given, length + 1);
+    if (given != NULL && pod_request_id_fit(given)) {
+        memcpy(req->id, given, strlen(given) + 1);
         return;
     }
     uint64_t z = req->server->id_state += UINT64_C(0x9e3779b97f4a7c15);
@@ -268,6 +295,7 @@ void api_request_free(struct api_request *req)
     api_body_fini(req);
     if (req->response != NULL)
         MHD_destroy_response(req->response);
+    pod_trace_unref(req->trace);
     req->conn->req = NULL;
     server->in_flight--;
     request_put(req);
@@ -298,12 +326,7 @@ void api_request_completed(void *arg, struct MHD_Connection *connection,
     struct api_conn *conn = req->conn;
     atomic_fetch_add(&server->requests, 1);
     request_count(req);
-    pod_log(POD_LOG_DEBUG, "http",
-            "request=%s client=%s status=%d us=%" PRId64 " end=%d %s %.200s",
-            req->id, conn->client, req->status,
-            (api_now(req) - req->started_ns) / 1000, (int)code,
-            req->method_text, req->target);
-    api_audit(req);
+    api_request_log(req, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
     api_request_free(req);
     api_conn_enter(conn, conn->hung_up ? API_PHASE_GONE : API_PHASE_IDLE);
 }

@@ -207,6 +207,7 @@ void api_submit(struct api_request *req,
         api_problem(req, &err);
         return;
     }
+    submission->requests[0].trace = api_trace(req);
     if (pod_submit(api_pod(req), submission->requests, count, numbers,
                    &existing, &err) != POD_OK) {
         submit_refused(req, submission->requests, count, existing, &err);

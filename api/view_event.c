@@ -8,13 +8,14 @@
 #include "api/view_json.h"
 
 const char *const api_event_fields[] = {
-    "id",        "kind",    "state",     "done",     "revision",
-    "graph",     "buffer",  "program",   "load",     "target",
-    "inputs",    "outputs", "launches",  "loads",    "hosts",
-    "waits_for", "name",    "labels",    "priority", "waits_for_count",
-    "created",   "links",   "ready",     "running",  "pending_reason",
-    "finished",  "error",   "durations", "deadline", "result",
-    "cancel",    "bytes",   NULL,
+    "id",        "kind",    "state",      "done",     "revision",
+    "graph",     "buffer",  "program",    "load",     "target",
+    "inputs",    "outputs", "launches",   "loads",    "hosts",
+    "waits_for", "name",    "labels",     "priority", "waits_for_count",
+    "created",   "links",   "ready",      "running",  "pending_reason",
+    "finished",  "error",   "durations",  "deadline", "result",
+    "cancel",    "bytes",   "request_id", "trace_id", "span_id",
+    NULL,
 };
 
 static const char *event_cancel_name(enum pod_cancel_outcome outcome)
@@ -274,6 +275,22 @@ static void event_set_times(struct api_build *build,
                      view->created_wall_ns + view->deadline_ns);
 }
 
+// What asked for it. Ids of spans are of use only where there is a trace.
+static void event_set_origin(struct api_build *build,
+                             const struct pod_event_view *view)
+{
+    char span[POD_SPAN_ID_BYTES];
+
+    if (view->request_id == NULL || view->request_id[0] == '\0')
+        return;
+    api_set_word(build, "request_id", view->request_id);
+    if (view->trace_id[0] == '\0')
+        return;
+    pod_span_id_print(view->span, span);
+    api_set_word(build, "trace_id", view->trace_id);
+    api_set_word(build, "span_id", span);
+}
+
 json_t *api_event_json(const struct pod_event_view *view)
 {
     struct api_build event = api_build_object();
@@ -298,6 +315,7 @@ json_t *api_event_json(const struct pod_event_view *view)
     if (view->name != NULL)
         api_set_text(&event, "name", view->name);
     api_set(&event, "labels", event_labels(view));
+    event_set_origin(&event, view);
     api_set(&event, "links", event_links(view));
     return api_build_take(&event);
 }

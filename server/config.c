@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,6 +299,56 @@ void pod_config_fini(const struct pod_setting *table, size_t count,
             pod_free(list->items[j]);
         pod_free(list->items);
     }
+}
+
+// ------------------------------------------------------------------- showing
+
+static void config_put(struct pod_str *out, const char *name, const char *value)
+{
+    pod_str_printf(out, "%s%s=%s", out->length > 0 ? " " : "", name, value);
+}
+
+static void config_put_setting(struct pod_str *out,
+                               const struct pod_setting *setting,
+                               const void *at)
+{
+    const struct pod_setting_list *list = at;
+    char number[32];
+
+    switch (setting->type) {
+    case POD_SETTING_FLAG:
+        if (*(const bool *)at)
+            config_put(out, setting->name, "true");
+        return;
+    case POD_SETTING_TEXT:
+        if (*(char *const *)at != NULL)
+            config_put(out, setting->name, *(char *const *)at);
+        return;
+    case POD_SETTING_LIST:
+        for (size_t i = 0; i < list->count; i++)
+            config_put(out, setting->name, list->items[i]);
+        return;
+    case POD_SETTING_COUNT:
+    case POD_SETTING_BYTES:
+        if (*(const uint64_t *)at == 0) // not given
+            return;
+        (void)snprintf(number, sizeof(number), "%" PRIu64,
+                       *(const uint64_t *)at);
+        break;
+    case POD_SETTING_DURATION:
+        (void)snprintf(number, sizeof(number), "%.9gs",
+                       (double)*(const int64_t *)at / 1e9);
+        break;
+    }
+    config_put(out, setting->name, number);
+}
+
+void pod_config_text(const struct pod_setting *table, size_t count,
+                     const void *settings, struct pod_str *out_text)
+{
+    for (size_t i = 0; i < count; i++)
+        config_put_setting(out_text, &table[i],
+                           (const char *)settings + table[i].offset);
 }
 
 void pod_config_help(const struct pod_setting *table, size_t count)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/base/str.h"
 
 enum pod_setting_type {
     POD_SETTING_FLAG,     // bool: --dev, dev = true
@@ -48,6 +49,11 @@ enum pod_code pod_config_read(const struct pod_setting *table, size_t count,
 // Frees the texts and lists, also after a failed read.
 void pod_config_fini(const struct pod_setting *table, size_t count,
                      void *settings);
+
+// The settings that have a value, as "name=value name=value", for the log.
+// Without memory there is less of it.
+void pod_config_text(const struct pod_setting *table, size_t count,
+                     const void *settings, struct pod_str *out_text);
 
 // Prints the table for --help.
 void pod_config_help(const struct pod_setting *table, size_t count);

@@ -77,3 +77,41 @@ void flags_setup_log(const char *format, const char *level)
                              ? POD_LOG_JSON
                              : POD_LOG_TEXT);
 }
+
+void flags_log_start(const char *program, const char *version,
+                     const char *config)
+{
+    const struct pod_log_field fields[] = {
+        pod_log_text(POD_LOG_KEY_PROGRAM, program),
+        pod_log_text(POD_LOG_KEY_VERSION, version),
+        pod_log_text(POD_LOG_KEY_CONFIG, config),
+    };
+
+    pod_log_event(POD_LOG_INFO, POD_LOG_EVENT_START, fields, 3);
+}
+
+void flags_log_listening(const char *program, const char *address)
+{
+    const struct pod_log_field fields[] = {
+        pod_log_text(POD_LOG_KEY_PROGRAM, program),
+        pod_log_text(POD_LOG_KEY_ADDRESS, address),
+    };
+
+    pod_log_event(POD_LOG_INFO, POD_LOG_EVENT_LISTENING, fields, 2);
+}
+
+void flags_log_drain(const char *program)
+{
+    const struct pod_log_field field =
+        pod_log_text(POD_LOG_KEY_PROGRAM, program);
+
+    pod_log_event(POD_LOG_INFO, POD_LOG_EVENT_DRAIN, &field, 1);
+}
+
+void flags_log_stop(const char *program)
+{
+    const struct pod_log_field field =
+        pod_log_text(POD_LOG_KEY_PROGRAM, program);
+
+    pod_log_event(POD_LOG_INFO, POD_LOG_EVENT_STOP, &field, 1);
+}

@@ -23,4 +23,16 @@ enum pod_code flags_check_log_level(const char *level, struct pod_err *err)
 // Sets the log up with checked values; NULL: text, info.
 void flags_setup_log(const char *format, const char *level);
 
+
+// The lines of the log that mark the life of a program.
+
+// It starts, with these settings.
+void flags_log_start(const char *program, const char *version,
+                     const char *config);
+void flags_log_listening(const char *program, const char *address);
+// It takes no new work any more.
+void flags_log_drain(const char *program);
+// It ends in order; what comes after is not told.
+void flags_log_stop(const char *program);
+
 #endif

@@ -241,7 +241,7 @@ static void podd_drain(struct podd *podd)
     pthread_t second;
     bool watching =
         pthread_create(&second, NULL, podd_second_signal, podd) == 0;
-    pod_log(POD_LOG_INFO, "podd", "draining");
+    flags_log_drain("podd");
     pod_drain(podd->pod);
     api_server_drain(podd->server);
     pod_await_idle(podd->pod, podd->settings.drain_timeout_ns);
@@ -276,10 +276,12 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
     }
     if (podd->settings.dev)
         podd_welcome(podd);
+    flags_log_listening("podd", api_server_address(podd->server));
     printf("listening on %s\n", api_server_address(podd->server));
     fflush(stdout);
     (void)podd_wait_signal(podd);
     podd_drain(podd);
+    flags_log_stop("podd");
     return POD_OK;
 }
 
@@ -322,6 +324,15 @@ static int podd_fail(int exit_code, const struct pod_err *err)
     return exit_code;
 }
 
+static void podd_log_start(const struct podd_settings *settings)
+{
+    struct pod_str config = {.data = NULL};
+
+    podd_settings_text(settings, &config);
+    flags_log_start("podd", POD_VERSION, config.data);
+    pod_str_fini(&config);
+}
+
 static int podd_run(struct podd *podd, int argc, char **argv)
 {
     struct podd_settings *settings = &podd->settings;
@@ -340,6 +351,7 @@ static int podd_run(struct podd *podd, int argc, char **argv)
     if (settings->check_config)
         return 0;
     flags_setup_log(settings->log_format, settings->log_level);
+    podd_log_start(settings);
     podd_raise_limits();
     enum pod_code code = podd_serve(podd, &err);
     podd_fini(podd);

@@ -175,6 +175,14 @@ void podd_settings_fini(struct podd_settings *settings)
     pod_config_fini(settings_table, PODD_TABLE_COUNT, settings);
 }
 
+void podd_settings_text(const struct podd_settings *settings,
+                        struct pod_str *out_text)
+{
+    pod_config_text(settings_table,
+                    sizeof(settings_table) / sizeof(settings_table[0]),
+                    settings, out_text);
+}
+
 void podd_settings_help(void)
 {
     pod_config_help(settings_table, PODD_TABLE_COUNT);

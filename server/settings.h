@@ -45,6 +45,9 @@ enum pod_code podd_settings_read(int argc, const char *const *argv,
     __attribute__((warn_unused_result));
 // Also after a failed read.
 void podd_settings_fini(struct podd_settings *settings);
+// The settings for the log (pod_config_text).
+void podd_settings_text(const struct podd_settings *settings,
+                        struct pod_str *out_text);
 // Prints the table for --help.
 void podd_settings_help(void);
 

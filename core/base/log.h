@@ -51,6 +51,7 @@ enum pod_log_event {
     X(REQUEST_ID, "request_id")                                                \
     X(TRACE_ID, "trace_id")                                                    \
     X(SPAN_ID, "span_id")                                                      \
+    X(PARENT_ID, "parent_id")                                                  \
     X(METHOD, "method")                                                        \
     X(ROUTE, "route")                                                          \
     X(TARGET, "target")                                                        \

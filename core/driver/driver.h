@@ -24,6 +24,7 @@
 
 #include "core/base/blob.h"
 #include "core/base/err.h"
+#include "core/base/trace.h"
 #include "core/device/device.h"
 #include "core/hlo/shape.h"
 
@@ -50,6 +51,11 @@ struct pod_driver_call {
     const uint64_t *orders;
     size_t order_count;
     int priority; // orders what is queued on one core, higher first
+    // Where it comes from, for logs and traces: the request (NULL: not known;
+    // borrowed during the call), the pod's operation (0: none) and its span.
+    struct pod_trace *trace;
+    uint64_t operation;
+    uint64_t span;
     // The host has begun it; at most once, before done. May be NULL.
     void (*started)(void *arg);
     void (*done)(void *arg, const struct pod_driver_result *result);

@@ -44,8 +44,10 @@ void pod_compiled_free(struct pod_compiled *compiled)
     if (compiled == NULL)
         return;
     pod_list_remove(&compiled->link);
-    for (size_t i = 0; i < compiled->host_count; i++)
+    for (size_t i = 0; i < compiled->host_count; i++) {
         pod_failure_unref(compiled->hosts[i].failure);
+        pod_trace_unref(compiled->hosts[i].trace);
+    }
     pod_free(compiled->hosts);
     pod_blob_unref(compiled->blob);
     if (compiled->has_shape)
@@ -110,13 +112,19 @@ static struct pod_compiled *compile_find(struct pod *pod,
     return NULL;
 }
 
+// `cause` is the operation that it is made for; NULL: nobody's any more.
 static void compile_call(struct pod_compiled *compiled, struct pod_host *host,
                          enum pod_call_kind kind, uint64_t number,
-                         struct pod_after *after)
+                         const struct pod_op *cause, struct pod_after *after)
 {
-    struct pod_call *call = &compiled->hosts[host->id].call;
+    struct pod_compiled_host *on = &compiled->hosts[host->id];
+    struct pod_call *call = &on->call;
 
     pod_call_init(call, NULL, host, kind, number);
+    pod_trace_unref(on->trace);
+    on->trace = cause == NULL ? NULL : pod_trace_ref(cause->trace);
+    call->trace = on->trace;
+    call->cause = cause == NULL ? 0 : cause->number;
     call->compiled = compiled;
     call->index = host->id;
     call->handle = compiled->number;
@@ -150,7 +158,7 @@ static void compile_begin(struct pod *pod, struct pod_op *op,
         compiled->hosts[i].state = POD_COMPILED_OPEN;
         compiled->hosts[i].incarnation = host->incarnation;
         compiled->open_hosts++;
-        compile_call(compiled, host, POD_CALL_COMPILE, op->number, after);
+        compile_call(compiled, host, POD_CALL_COMPILE, op->number, op, after);
     }
 }
 
@@ -216,7 +224,7 @@ static void compile_discard(struct pod *pod, struct pod_compiled *compiled,
             continue;
         host->state = POD_COMPILED_NONE;
         compile_call(compiled, pod->hosts[i], POD_CALL_FREE_PROGRAM,
-                     pod_call_number_locked(pod), after);
+                     pod_call_number_locked(pod), NULL, after);
     }
 }
 
@@ -459,7 +467,7 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
         return;
     on->state = POD_COMPILED_OPEN;
     on->incarnation = host->incarnation;
-    compile_call(compiled, host, POD_CALL_COMPILE, compiled->number, after);
+    compile_call(compiled, host, POD_CALL_COMPILE, compiled->number, op, after);
 }
 
 // ----------------------------------------------------------------------- frees
@@ -497,7 +505,8 @@ void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
         compiled->hosts[i].state = POD_COMPILED_NONE;
         compiled->open_hosts++;
         compile_call(compiled, pod->hosts[i], POD_CALL_FREE_PROGRAM,
-                     i == 0 ? op->number : pod_call_number_locked(pod), after);
+                     i == 0 ? op->number : pod_call_number_locked(pod), op,
+                     after);
     }
     if (compiled->open_hosts > 0)
         return;

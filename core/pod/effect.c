@@ -132,6 +132,7 @@ static void effect_end(struct pod *pod, struct pod_op *op,
     if (handle != NULL && op->state != POD_SCHED_SUCCEEDED)
         handle->failed = true;
     pod_metrics_ended_locked(pod, op);
+    pod_note_ended_locked(pod, op);
     pod->open_count--;
     after->idle = after->idle || pod->open_count == 0;
     if (op->host != POD_NO_ID) {

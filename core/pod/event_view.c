@@ -259,6 +259,11 @@ static enum pod_code event_lay(struct pod *pod, struct pod_op *op,
         .host_count = op->outcome_count,
         .root_host = POD_NO_ID,
         .root_core = POD_NO_ID,
+        .request_id = pod_carve_text(
+            carver, op->trace == NULL ? "" : op->trace->request_id),
+        .trace_id = pod_carve_text(
+            carver, op->trace == NULL ? "" : op->trace->trace_id),
+        .span = pod_span(pod, op->number),
         .memory = carver->base,
     };
     event_lay_labels(op, carver, view);

@@ -83,7 +83,8 @@ struct pod_compiled_host {
     enum pod_sched_state failed_as; // FAILED, CANCELLED or LOST
     struct pod_failure *failure;    // of FAILED; NULL also if no memory
     uint32_t incarnation;
-    struct pod_list joined; // pod_op.joined: LOADs that wait for it
+    struct pod_list joined;  // pod_op.joined: LOADs that wait for it
+    struct pod_trace *trace; // of the call, with a reference
 };
 
 struct pod_program {

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "core/base/lock.h"
+#include "core/base/log.h"
 #include "core/pod/changes.h"
 #include "core/pod/handle.h"
 #include "core/pod/host_info.h"
@@ -134,6 +135,28 @@ struct pod_edges {
     size_t capacity;
 };
 
+// An operation that has ended, for the log (notes.c).
+struct pod_note {
+    enum pod_log_level level;
+    uint64_t number;
+    enum pod_kind kind;
+    enum pod_sched_state state;
+    uint32_t host;
+    uint32_t core;
+    uint64_t graph;
+    uint64_t root;
+    int64_t took_ns;
+    struct pod_failure *failure; // with a reference, or NULL
+    struct pod_trace *trace;     // the same
+};
+
+struct pod_notes {
+    struct pod_note *items; // a ring
+    size_t first;
+    size_t count;
+    uint64_t dropped; // for want of room
+};
+
 struct pod {
     struct pod_mutex lock;
     struct pod_options options;
@@ -171,6 +194,8 @@ struct pod {
     struct pod_list local; // pod_op.local: launched, and done without a driver
     struct pod_edges edges;
     uint64_t dep_mark;
+    struct pod_notes notes;       // not written yet
+    uint64_t span_salt;           // fixed
     struct pod_failure *fallback; // used when there is no memory for a failure
 
     pthread_t timer;
@@ -193,6 +218,7 @@ struct pod {
 struct pod_after {
     struct pod *pod;
     bool notify;               // waiters were woken
+    bool notes;                // the log is to be told something
     bool idle;                 // pod->idle_cond is to be signalled
     uint64_t kick;             // bit id % 64 of hosts whose outboxes have calls
     struct pod_list transfers; // pod_transfer.after_link: push or finish
@@ -203,6 +229,20 @@ struct pod_after {
 // pushes to streams, notifies, frees.
 void pod_enter(struct pod *pod, struct pod_after *after);
 void pod_leave(struct pod *pod, struct pod_after *after);
+
+// ----------------------------------------------------------------- notes.c
+
+// The id of an operation's span, never 0.
+uint64_t pod_span(const struct pod *pod, uint64_t number);
+bool pod_notes_init(struct pod *pod); // false: no memory
+void pod_notes_fini(struct pod *pod);
+// The operation has ended: the log is to be told, if it wants to know.
+void pod_note_ended_locked(struct pod *pod, const struct pod_op *op);
+// Without the lock: tells it.
+void pod_notes_write(struct pod *pod);
+// A host's state has changed. Without the lock; the address is fixed.
+void pod_note_host(enum pod_log_level level, const struct pod_host *host,
+                   enum pod_host_state state, const char *detail);
 
 // -------------------------------------------------------- given by others
 // data.c: the bytes that reads keep.

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "core/base/log.h"
 #include "core/base/str.h"
 
 // ----------------------------------------------------------------------- ready
@@ -43,13 +42,12 @@ static void loss_on_ready(void *arg, const struct pod_driver_info *info)
         host->state = POD_HOST_LOST;
         loss_set_error(host, &err);
     }
+    enum pod_host_state state = host->state;
     pod_changed_host_locked(pod, host);
     after.idle = true;
     pod_leave(pod, &after);
-    if (code == POD_OK)
-        pod_log(POD_LOG_INFO, host->address, "host is ready");
-    else
-        pod_log(POD_LOG_ERROR, host->address, "host is refused: %s", err.text);
+    pod_note_host(code == POD_OK ? POD_LOG_INFO : POD_LOG_ERROR, host, state,
+                  code == POD_OK ? NULL : err.text);
 }
 
 static void loss_on_heartbeat(void *arg)
@@ -220,7 +218,7 @@ static void loss_on_lost(void *arg, const struct pod_err *err)
     pod_changed_host_locked(pod, host);
     after.idle = true;
     pod_leave(pod, &after);
-    pod_log(POD_LOG_WARN, host->address, "host is lost: %s", err->text);
+    pod_note_host(POD_LOG_WARN, host, POD_HOST_LOST, err->text);
 }
 
 struct pod_driver_observer pod_loss_observer(struct pod_host *host)

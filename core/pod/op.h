@@ -101,6 +101,8 @@ struct pod_call {
     struct pod_op *op;             // NULL: of `compiled`
     struct pod_compiled *compiled; // COMPILE, FREE_PROGRAM: whose it is
     struct pod_host *host;
+    uint64_t cause;          // number of the operation that it is made for
+    struct pod_trace *trace; // the same operation's, for as long as it is open
     uint64_t number;       // for the driver: the operation's or an internal one
     const uint64_t *waits; // what it may be sent ahead of: the operation's
     uint32_t wait_count;
@@ -198,6 +200,7 @@ struct pod_op {
     uint64_t graph; // 0: none
     // The operation of that number; valid until this one has ended.
     struct pod_op *graph_op;
+    struct pod_trace *trace; // with a reference; NULL: not known
 
     // ---- what it made (by kind), owned by this record; NULL: nothing
     struct pod_buffer *buffer;

@@ -452,5 +452,6 @@ void pod_op_free(struct pod *pod, struct pod_op *op)
                                                    .bytes = op->kept_bytes});
     pod_free(op->shape);
     pod_free(op->block);
+    pod_trace_unref(op->trace);
     pod_free(op);
 }

@@ -143,6 +143,7 @@ static void output_make_leaves(struct pod *pod, struct pod_op *op,
     for (size_t i = 0; i < count; i++) {
         const struct pod_shape *shape = pod_shape_leaf(result, i);
         output_set_leaf(pod, op, leaves[i], i);
+        leaves[i]->trace = pod_trace_ref(op->trace);
         leaves[i]->buffer->has_shape = true;
         leaves[i]->buffer->shape = *shape;
         leaves[i]->buffer->bytes = (uint64_t)pod_shape_bytes(shape);

@@ -61,7 +61,7 @@ struct pod *pod_new(const struct pod_options *options)
     pod->sched = pod_sched_new();
     pod->fallback = pod_new_fallback(pod);
     if (pod_changes_init(&pod->changes, pod->options.change_count) &&
-        pod->sched != NULL && pod->fallback != NULL)
+        pod->sched != NULL && pod->fallback != NULL && pod_notes_init(pod))
         return pod;
     pod_destroy(pod);
     return NULL;
@@ -162,6 +162,8 @@ static void pod_after_run(struct pod_after *after)
         pod_op_free(pod, POD_CONTAINER(item, struct pod_op, link));
     if (after->notify && pod->options.notify != NULL)
         pod->options.notify(pod->options.notify_arg);
+    if (after->notes)
+        pod_notes_write(pod);
 }
 
 void pod_leave(struct pod *pod, struct pod_after *after)
@@ -174,6 +176,7 @@ void pod_leave(struct pod *pod, struct pod_after *after)
         after->notify = true;
     if (after->idle)
         pod_cond_broadcast(&pod->idle_cond);
+    after->notes = pod->notes.count > 0;
     pod_mutex_unlock(&pod->lock);
     pod_after_run(after);
 }
@@ -374,6 +377,7 @@ void pod_destroy(struct pod *pod)
     pod_changes_fini(&pod->changes);
     pod_free(pod->edges.items);
     pod_free(pod->edges.deps);
+    pod_notes_fini(pod);
     pod_failure_unref(pod->fallback);
     pod_mutex_fini(&pod->lock);
     pod_mutex_fini(&pod->staging_lock);

@@ -21,6 +21,7 @@
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "core/base/list.h"
+#include "core/base/trace.h"
 #include "core/driver/driver.h"
 #include "core/hlo/shape.h"
 #include "core/pod/stream.h"
@@ -174,6 +175,10 @@ struct pod_request {
     // Where faults of this request are reported: err.pointer becomes this
     // followed by the member ("/ops/3" + "/inputs/0"). NULL: "".
     const char *pointer;
+    // Where the submission came from; NULL: nobody said. That of the first
+    // request, or of a graph's `self`, is the whole submission's. The engine
+    // takes references.
+    struct pod_trace *trace;
 
     union {
         struct {
@@ -432,6 +437,10 @@ struct pod_event_view {
     const struct pod_event_cause *causes; // nearest first, at most 16
     size_t cause_count;
     uint64_t causes_omitted;
+    // Where it came from: "" if that is not known. `span` is its own.
+    const char *request_id;
+    const char *trace_id;
+    uint64_t span;
     void *memory;
 };
 

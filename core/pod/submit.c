@@ -165,6 +165,18 @@ static bool batch_make_graph(struct pod_batch *batch)
     return batch->graph_op != NULL;
 }
 
+// All that comes of one submission comes from one request.
+static void batch_trace(struct pod_batch *batch)
+{
+    const struct pod_request *first =
+        batch->graph != NULL ? batch->graph->self : batch->items[0].request;
+
+    for (size_t i = 0; i < batch->op_count; i++) {
+        if (batch->ops[i] != NULL)
+            batch->ops[i]->trace = pod_trace_ref(first->trace);
+    }
+}
+
 static enum pod_code batch_make(struct pod_batch *batch)
 {
     size_t lanes = 0;
@@ -183,6 +195,7 @@ static enum pod_code batch_make(struct pod_batch *batch)
             return batch_no_memory(batch);
         lanes += item->op->replica_count;
     }
+    batch_trace(batch);
     batch->lanes = pod_calloc(lanes, sizeof(*batch->lanes));
     return batch->lanes == NULL ? batch_no_memory(batch) : POD_OK;
 }

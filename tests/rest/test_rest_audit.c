@@ -89,7 +89,7 @@ static int count(const char *log, const char *text)
         size_t length = strcspn(line, "\n");
         char copy[1024];
         (void)snprintf(copy, sizeof(copy), "%.*s", (int)length, line);
-        found += strstr(copy, "subject=\"audit\"") != NULL &&
+        found += strstr(copy, " audit=true") != NULL &&
                  strstr(copy, text) != NULL;
         line += length + (line[length] == '\n');
     }
@@ -112,14 +112,18 @@ static void test_says_who_did_what(void **state)
     rest_stop(rest);
     char *log = recorded();
     // SHA-256 of the token, its first 16 digits, worked out elsewhere.
-    assert_int_equal(count(log, "who=e57bb9f12f8cb086 scope=write "
-                                "client=127.0.0.1 request=mine status=202 "
-                                "operation=op-1 POST /v1/buffers"),
+    assert_int_equal(count(log, "level=info event=request method=\"POST\" "
+                                "route=\"/v1/buffers\" status=202"),
                      1);
-    assert_int_equal(count(log, "status=403 operation=- POST /v1/pod:reset"),
+    assert_int_equal(count(log, " request_id=\"mine\" peer=\"127.0.0.1\" "
+                                "token=\"e57bb9f12f8cb086\" "
+                                "scope=\"write\" operation=\"op-1\" "
+                                "audit=true target=\"/v1/buffers\""),
                      1);
-    assert_int_equal(count(log, "who=- scope=none"), 1);
-    assert_int_equal(count(log, "status=204 operation=- POST /ui/session"), 1);
+    assert_int_equal(count(log, "route=\"/v1/pod:reset\" status=403"), 1);
+    assert_int_equal(count(log, "target=\"/v1/pod?status=200\""), 1);
+    assert_int_equal(count(log, "peer=\"127.0.0.1\" scope=\"none\""), 1);
+    assert_int_equal(count(log, "route=\"/ui/session\" status=204"), 1);
     assert_int_equal(count(log, ""), 4);
     assert_null(strstr(log, "secret"));
     free(log);
