@@ -232,6 +232,8 @@ static void message_rewind(struct pod_event_view *view,
     view->pending = state == POD_SCHED_WAITING ? POD_PENDING_DEPENDENCY
                     : state == POD_SCHED_READY ? POD_PENDING_HOST_QUEUE
                                                : POD_PENDING_NONE;
+    view->queue_position = POD_NO_ID;
+    view->queue_capped = false;
     if (state < POD_SCHED_RUNNING)
         view->running_ns = -1;
     if (state < POD_SCHED_READY)

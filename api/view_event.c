@@ -8,13 +8,43 @@
 #include "api/view_json.h"
 
 const char *const api_event_fields[] = {
-    "id",        "kind",    "state",      "done",     "revision",
-    "graph",     "buffer",  "program",    "load",     "target",
-    "inputs",    "outputs", "launches",   "loads",    "hosts",
-    "waits_for", "name",    "labels",     "priority", "waits_for_count",
-    "created",   "links",   "ready",      "running",  "pending_reason",
-    "finished",  "error",   "durations",  "deadline", "result",
-    "cancel",    "bytes",   "request_id", "trace_id", "span_id",
+    "id",
+    "kind",
+    "state",
+    "done",
+    "revision",
+    "graph",
+    "buffer",
+    "program",
+    "load",
+    "target",
+    "inputs",
+    "outputs",
+    "launches",
+    "loads",
+    "hosts",
+    "waits_for",
+    "name",
+    "labels",
+    "priority",
+    "waits_for_count",
+    "created",
+    "links",
+    "ready",
+    "running",
+    "pending_reason",
+    "finished",
+    "error",
+    "durations",
+    "deadline",
+    "result",
+    "cancel",
+    "bytes",
+    "queue_position",
+    "queue_position_capped",
+    "request_id",
+    "trace_id",
+    "span_id",
     NULL,
 };
 
@@ -160,6 +190,9 @@ static void event_set_waiting(struct api_build *build,
     api_set_number(build, "waits_for_count", view->waits_for_count);
     if (view->pending != POD_PENDING_NONE)
         api_set_word(build, "pending_reason", pod_pending_name(view->pending));
+    event_set_index(build, "queue_position", view->queue_position);
+    if (view->queue_capped)
+        api_set_bool(build, "queue_position_capped", true);
 }
 
 // ---------------------------------------------------------------- the ends

@@ -54,8 +54,11 @@ static void effect_running(struct pod *pod, struct pod_op *op, bool runs)
 
     for (size_t i = 0; i < count; i++) {
         uint32_t id = op->replica_count > 0 ? op->replicas[i].core : op->core;
-        if (id != POD_NO_ID)
-            pod_core_running(pod->cores[id], op->number, runs);
+        if (id == POD_NO_ID)
+            continue;
+        pod_core_running(pod->cores[id], op->number, runs);
+        if (op->replica_count > 0)
+            pod->cores[id]->running_executions += runs ? 1 : UINT32_MAX;
     }
 }
 

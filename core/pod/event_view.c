@@ -232,10 +232,13 @@ static enum pod_code event_lay(struct pod *pod, struct pod_op *op,
                                struct pod_err *err)
 {
     struct pod_event_view *view = out_view;
+    struct pod_standing standing = {.position = POD_NO_ID};
 
     if (filter != NULL && !event_match(op, filter))
         return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu has changed",
                            (unsigned long long)op->number);
+    if (!pod_op_ended(op))
+        standing = pod_op_standing_locked(pod, op);
     *view = (struct pod_event_view){
         .number = op->number,
         .kind = op->kind,
@@ -247,8 +250,9 @@ static enum pod_code event_lay(struct pod *pod, struct pod_op *op,
         .ready_ns = op->ready_ns,
         .running_ns = op->running_ns,
         .finished_ns = op->finished_ns,
-        .pending = pod_op_ended(op) ? POD_PENDING_NONE
-                                    : pod_op_pending_locked(pod, op),
+        .pending = standing.reason,
+        .queue_position = standing.position,
+        .queue_capped = standing.capped,
         .graph = op->graph,
         .priority = op->priority,
         .deadline_ns = op->deadline_ns,

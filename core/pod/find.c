@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking at operations: by number, and why one waits.
+// Looking at operations: by number, and what one waits for.
 #include "core/pod/engine.h"
 
 enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
@@ -16,20 +16,6 @@ enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
                            (unsigned long long)number);
     return pod_err_set(err, POD_REASON_EXPIRED, "op-%llu is not kept any more",
                        (unsigned long long)number);
-}
-
-enum pod_pending pod_op_pending_locked(const struct pod *pod,
-                                       const struct pod_op *op)
-{
-    (void)pod;
-    if (op->state == POD_SCHED_WAITING)
-        return op->waits_for_memory ? POD_PENDING_MEMORY
-                                    : POD_PENDING_DEPENDENCY;
-    if (op->state != POD_SCHED_READY)
-        return POD_PENDING_NONE;
-    if (op->launched)
-        return POD_PENDING_HOST_QUEUE;
-    return op->replica_count > 1 ? POD_PENDING_GANG : POD_PENDING_CORE_BUSY;
 }
 
 // A dependency that is not in the table any more has settled long ago.

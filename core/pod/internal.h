@@ -45,6 +45,7 @@ struct pod_host {
     uint32_t chip_count;
     int32_t shift; // of its chips' x, so that slices stand side by side
     struct pod_list handles; // pod_handle.host_link: live, not lost
+    struct pod_list calls;   // pod_call.host_link: open, as they were queued
     uint64_t open_operations;
     uint64_t finished_operations; // kept or not
     uint64_t kept_operations;     // in the table
@@ -83,6 +84,7 @@ struct pod_core {
     uint32_t open_operations;
     uint64_t running[8]; // operations that run on it now
     size_t running_count;
+    uint32_t running_executions; // how many of all that run
 };
 
 struct pod_chip {
@@ -282,9 +284,15 @@ void pod_changed_handle_locked(struct pod *pod, struct pod_handle *handle);
 void pod_changed_host_locked(struct pod *pod, struct pod_host *host);
 // Something that kept an operation is gone: it may be history now.
 void pod_retire_locked(struct pod *pod, struct pod_op *op);
-// Why it does not run yet.
-enum pod_pending pod_op_pending_locked(const struct pod *pod,
-                                       const struct pod_op *op);
+// Why an open operation does not run yet, and its place among those that wait
+// for the same (pending.c).
+struct pod_standing {
+    enum pod_pending reason;
+    uint32_t position; // 0: it is next; POD_NO_ID: there is no order
+    bool capped;       // there are more before it than were counted
+};
+struct pod_standing pod_op_standing_locked(const struct pod *pod,
+                                           const struct pod_op *op);
 // Its dependencies that are not settled: fills at most `capacity` numbers and
 // returns how many there are at least (exact if below capacity).
 size_t pod_op_waits_locked(const struct pod *pod, struct pod_op *op,

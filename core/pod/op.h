@@ -93,7 +93,7 @@ struct pod_call {
     enum pod_call_state state; // guarded by the outbox's lock
     bool open;                 // queued or sent; guarded by the engine's lock
     bool cancel_asked;
-    bool started;
+    struct pod_list host_link; // in host->calls while open
     // Meaning is the kind's: slot of a transfer, launch group, PEER_COPY: host
     // that has the data.
     uint32_t index;

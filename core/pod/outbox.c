@@ -37,6 +37,7 @@ void pod_call_init(struct pod_call *call, struct pod_op *op,
     };
     pod_list_init(&call->link);
     pod_list_init(&call->cancel_link);
+    pod_list_init(&call->host_link);
 }
 
 uint64_t pod_call_number_locked(struct pod *pod)
@@ -50,6 +51,7 @@ void pod_call_queue_locked(struct pod_call *call, struct pod_after *after)
 
     assert(!call->open);
     call->open = true;
+    pod_list_push_back(&host->calls, &call->host_link);
     if (call->op != NULL)
         call->op->open_calls++;
     pod_mutex_lock(&host->outbox_lock);
@@ -57,6 +59,15 @@ void pod_call_queue_locked(struct pod_call *call, struct pod_after *after)
     pod_list_push_back(&host->outbox, &call->link);
     pod_mutex_unlock(&host->outbox_lock);
     after->kick |= UINT64_C(1) << (host->id % 64);
+}
+
+// Its host has let go of it, or never had it.
+static void outbox_close(struct pod_call *call)
+{
+    call->open = false;
+    pod_list_remove(&call->host_link);
+    if (call->op != NULL)
+        call->op->open_calls--;
 }
 
 bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after)
@@ -77,12 +88,9 @@ bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after)
         after->kick |= UINT64_C(1) << (host->id % 64);
     }
     pod_mutex_unlock(&host->outbox_lock);
-    if (!taken_back)
-        return false;
-    call->open = false;
-    if (call->op != NULL)
-        call->op->open_calls--;
-    return true;
+    if (taken_back)
+        outbox_close(call);
+    return taken_back;
 }
 
 void pod_call_answered_locked(struct pod_call *call)
@@ -93,9 +101,7 @@ void pod_call_answered_locked(struct pod_call *call)
     call->state = POD_CALL_IDLE;
     call->cancel_asked = false;
     pod_mutex_unlock(&call->host->outbox_lock);
-    call->open = false;
-    if (call->op != NULL)
-        call->op->open_calls--;
+    outbox_close(call);
 }
 
 // -------------------------------------------------------------------- sending

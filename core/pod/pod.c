@@ -93,6 +93,7 @@ static struct pod_host *pod_host_new(struct pod *pod, const char *address)
     host->id = (uint32_t)pod->host_count;
     host->state = POD_HOST_CONNECTING;
     pod_list_init(&host->handles);
+    pod_list_init(&host->calls);
     pod_list_init(&host->outbox);
     pod_list_init(&host->cancels);
     pod_mutex_init(&host->outbox_lock, POD_RANK_OUTBOX, "outbox");

@@ -398,6 +398,10 @@ struct pod_event_view {
     int64_t running_ns;
     int64_t finished_ns;
     enum pod_pending pending;
+    // Operations before it among those that wait for the same; POD_NO_ID: it
+    // runs, or waits for dependencies. queue_capped: there are more.
+    uint32_t queue_position;
+    bool queue_capped;
     uint32_t waits_for_count;
     const uint64_t *waits_for; // the first unmet ones, at most 100
     size_t waits_for_shown;

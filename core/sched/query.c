@@ -65,6 +65,28 @@ bool pod_sched_next_dependent(const struct pod_sched_node *node,
     return true;
 }
 
+bool pod_sched_next_standing(const struct pod_sched *sched,
+                             const struct pod_sched_node *node, size_t limit,
+                             const void **cursor,
+                             struct pod_sched_standing *out_standing)
+{
+    const struct pod_sched_place *place = *cursor;
+
+    if (!node->queued)
+        return false;
+    // The ring is turned now and then; its first place stays the first.
+    place = place == NULL ? &node->first_place : place->next;
+    if (*cursor != NULL && place == &node->first_place)
+        return false;
+    const struct pod_sched_lane *lane = &sched->lanes.items[place->lane];
+    *cursor = place;
+    *out_standing = (struct pod_sched_standing){
+        .before = pod_heap_rank(&lane->queue, &place->slot, limit),
+        .launched = lane->launched,
+    };
+    return true;
+}
+
 uint32_t pod_sched_lane_depth(const struct pod_sched *sched, uint32_t lane)
 {
     assert(lane < sched->lanes.count);

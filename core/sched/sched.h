@@ -193,6 +193,20 @@ bool pod_sched_next_dependent(const struct pod_sched_node *node,
                               const void **cursor, void **out_user,
                               bool *out_carries);
 
+// How a queued node stands in one of its lanes.
+struct pod_sched_standing {
+    size_t before;     // nodes queued before it; counted to a limit
+    uint32_t launched; // nodes of the lane that are launched and not settled
+};
+
+// Walks the lanes of a queued node in the order they were given with it: start
+// with *cursor = NULL; false at the end, and if it is not queued. Costs what
+// stands before it, up to `limit`. No step may come in between.
+bool pod_sched_next_standing(const struct pod_sched *sched,
+                             const struct pod_sched_node *node, size_t limit,
+                             const void **cursor,
+                             struct pod_sched_standing *out_standing);
+
 // Nodes queued or launched in a lane.
 uint32_t pod_sched_lane_depth(const struct pod_sched *sched, uint32_t lane);
 

@@ -23,6 +23,7 @@ static void hand_init_hosts(struct hand_pod *hand)
         hand->hosts[i].id = i;
         hand->host_table[i] = &hand->hosts[i];
         pod_list_init(&hand->hosts[i].handles);
+        pod_list_init(&hand->hosts[i].calls);
     }
     hand->pod.hosts = hand->host_table;
     hand->pod.host_count = HAND_HOSTS;
