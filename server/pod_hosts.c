@@ -9,55 +9,30 @@
 #include "core/driver/fault.h"
 #include "core/driver/inproc.h"
 #include "core/driver/rendezvous.h"
+#include "server/host_share.h"
 #include "server/pod_spec.h"
 
 struct pod_spec_shared {
     struct pod_gang_hub *hub;
 };
 
-// The chips of one host and the chip of each of its cores.
-struct hosts_share {
-    struct pod_driver_chip *chips;
-    uint32_t chip_count;
-    uint32_t *core_chips;
-    uint32_t core_count;
-};
-
-static void hosts_share_fini(struct hosts_share *share)
+// Chips are dealt in id order.
+static struct worker_slice hosts_slice(const struct pod_spec *spec,
+                                       uint32_t host)
 {
-    pod_free(share->chips);
-    pod_free(share->core_chips);
-}
-
-// Chips are dealt in id order: id = x + X * (y + Y * z).
-static bool hosts_share_init(const struct pod_spec *spec, uint32_t host,
-                             struct hosts_share *share)
-{
-    uint32_t chips = spec->x * spec->y * spec->z / spec->hosts;
-    uint32_t cores = chips * spec->cores_per_chip;
-    share->chip_count = chips;
-    share->core_count = cores;
-    share->chips = pod_calloc(chips, sizeof(*share->chips));
-    share->core_chips = pod_calloc(cores, sizeof(*share->core_chips));
-    if (share->chips == NULL || share->core_chips == NULL)
-        return false;
-    for (uint32_t i = 0; i < chips; i++) {
-        uint32_t id = host * chips + i;
-        share->chips[i] = (struct pod_driver_chip){
-            .x = (int32_t)(id % spec->x),
-            .y = (int32_t)(id / spec->x % spec->y),
-            .z = (int32_t)(id / spec->x / spec->y),
-            .host_id = (int32_t)host,
-        };
-    }
-    for (uint32_t i = 0; i < cores; i++)
-        share->core_chips[i] = i / spec->cores_per_chip;
-    return true;
+    return (struct worker_slice){
+        .x = spec->x,
+        .y = spec->y,
+        .z = spec->z,
+        .cores_per_chip = spec->cores_per_chip,
+        .host_id = host,
+        .hosts = spec->hosts,
+    };
 }
 
 static enum pod_code
 hosts_new_driver(const struct pod_spec *spec, uint32_t host,
-                 const struct hosts_share *share, struct pod_gang_hub *hub,
+                 const struct host_share *share, struct pod_gang_hub *hub,
                  struct pod_driver **out_driver, struct pod_err *err)
 {
     struct pod_reference_options device_options = {
@@ -104,13 +79,13 @@ static enum pod_code hosts_add(const struct pod_spec *spec, uint32_t host,
                                struct pod *pod, struct pod_gang_hub *hub,
                                struct pod_err *err)
 {
-    struct hosts_share share = {0};
+    struct worker_slice slice = hosts_slice(spec, host);
+    struct host_share share;
     struct pod_driver *driver = NULL;
-    enum pod_code code =
-        hosts_share_init(spec, host, &share)
-            ? hosts_new_driver(spec, host, &share, hub, &driver, err)
-            : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    hosts_share_fini(&share);
+    enum pod_code code = host_share_init(&slice, &share, err);
+    if (code == POD_OK)
+        code = hosts_new_driver(spec, host, &share, hub, &driver, err);
+    host_share_fini(&share);
     if (code == POD_OK)
         code = hosts_wrap(spec, host, hub, &driver, err);
     char address[32];

@@ -20,6 +20,7 @@
 #include "proto/pod_service.h"
 #include "server/config.h"
 #include "server/flags.h"
+#include "server/host_share.h"
 
 enum {
     PODWORKER_EXIT_FAILURE = 1,
@@ -281,33 +282,20 @@ static enum pod_code podworker_read_pems(struct podworker *program,
 }
 
 static enum pod_code podworker_make_driver(struct podworker *program,
-                                           struct pod_driver_chip *chips,
-                                           uint32_t *core_chips,
+                                           const struct host_share *share,
                                            struct pod_driver **out_driver,
                                            struct pod_err *err)
 {
     const struct worker_slice *slice = &program->slice;
-    uint32_t count = worker_slice_share(slice);
     struct pod_reference_options device = {
-        .core_count = count * slice->cores_per_chip,
+        .core_count = share->core_count,
         .memory_bytes = slice->hbm_bytes,
         .latency_ns = program->settings.latency_ns,
     };
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t id = worker_slice_own_chip(slice, i);
-        chips[i] = (struct pod_driver_chip){
-            .x = (int32_t)(id % slice->x),
-            .y = (int32_t)(id / slice->x % slice->y),
-            .z = (int32_t)(id / slice->x / slice->y),
-            .host_id = (int32_t)slice->host_id,
-        };
-    }
-    for (uint32_t i = 0; i < device.core_count; i++)
-        core_chips[i] = i / slice->cores_per_chip;
     struct pod_inproc_options options = {.host_count = slice->hosts,
-                                         .chips = chips,
-                                         .chip_count = count,
-                                         .core_chips = core_chips,
+                                         .chips = share->chips,
+                                         .chip_count = share->chip_count,
+                                         .core_chips = share->core_chips,
                                          .hub = program->hub};
     enum pod_code code =
         pod_reference_device_new(&device, &options.device, err);
@@ -322,23 +310,19 @@ static enum pod_code podworker_make_driver(struct podworker *program,
 static enum pod_code podworker_make_worker(struct podworker *program,
                                            struct pod_err *err)
 {
-    uint32_t chip_count = worker_slice_share(&program->slice);
-    uint32_t core_count = chip_count * program->slice.cores_per_chip;
-    struct pod_driver_chip *chips = pod_calloc(chip_count, sizeof(chips[0]));
-    uint32_t *core_chips = pod_calloc(core_count, sizeof(core_chips[0]));
+    struct host_share share;
     struct worker_options options = {.clock = pod_clock_system,
                                      .gone_ns = 30 * POD_NS_PER_S,
                                      .staging_bytes =
                                          program->settings.staging_bytes};
+    enum pod_code code = host_share_init(&program->slice, &share, err);
     // Host 0 is this worker, host 1 all others.
     program->hub = pod_gang_hub_new(2);
-    enum pod_code code =
-        chips != NULL && core_chips != NULL && program->hub != NULL
-            ? podworker_make_driver(program, chips, core_chips, &options.driver,
-                                    err)
-            : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    pod_free(chips);
-    pod_free(core_chips);
+    if (code == POD_OK && program->hub == NULL)
+        code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    if (code == POD_OK)
+        code = podworker_make_driver(program, &share, &options.driver, err);
+    host_share_fini(&share);
     return code == POD_OK ? worker_new(&options, &program->worker, err) : code;
 }
 
