@@ -13,70 +13,7 @@
 #include "core/base/mem.h"
 #include "core/hlo/groups.h"
 #include "core/hlo/text.h"
-
-static struct pod_hlo_module *parse(const char *text)
-{
-    struct pod_hlo_module *module = NULL;
-    struct pod_err err = POD_ERR_NONE;
-    if (pod_hlo_parse_text(text, strlen(text), &module, &err) != POD_OK)
-        fail_msg("%d:%d: %s", err.line, err.column, err.text);
-    return module;
-}
-
-// A module of one computation, whose instructions start in line 3.
-static struct pod_hlo_module *parse_body(const char *body)
-{
-    char text[4096];
-    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
-    return parse(text);
-}
-
-static void assert_refused_code(const char *text, enum pod_code code, int line,
-                                int column, const char *part)
-{
-    struct pod_hlo_module *module = NULL;
-    struct pod_err err = POD_ERR_NONE;
-    assert_int_equal(pod_hlo_parse_text(text, strlen(text), &module, &err),
-                     code);
-    assert_null(module);
-    if (err.line != line || err.column != column ||
-        strstr(err.text, part) == NULL)
-        fail_msg("\"%s\": %d:%d: %s", text, err.line, err.column, err.text);
-}
-
-static void assert_refused(const char *text, int line, int column,
-                           const char *part)
-{
-    assert_refused_code(text, POD_INVALID_ARGUMENT, line, column, part);
-}
-
-static void assert_body_refused(const char *body, int line, int column,
-                                const char *part)
-{
-    char text[4096];
-    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
-    assert_refused(text, line + 2, column, part);
-}
-
-static void assert_body_unsupported(const char *body, const char *part)
-{
-    char text[4096];
-    struct pod_hlo_module *module = NULL;
-    struct pod_err err = POD_ERR_NONE;
-    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
-    assert_int_equal(pod_hlo_parse_text(text, strlen(text), &module, &err),
-                     POD_UNIMPLEMENTED);
-    assert_int_equal(err.reason, POD_REASON_UNIMPLEMENTED);
-    assert_true(err.line > 0);
-    if (strstr(err.text, part) == NULL)
-        fail_msg("%s", err.text);
-}
-
-static const struct pod_hlo_instr *root(const struct pod_hlo_module *module)
-{
-    const struct pod_hlo_comp *entry = &module->comps[module->entry];
-    return &entry->instrs[entry->root];
-}
+#include "tests/lib/hlo_module.h"
 
 static void test_attribute_errors(void **state)
 {
@@ -161,7 +98,7 @@ static void test_window_and_labels(void **state)
         "  window={size=3x3 stride=2x3 pad=0_1x-1_2 lhs_dilate=1x2\n"
         "  rhs_dilate=2x1 rhs_reversal=0x1}, dim_labels=b01f_01io->b01f,\n"
         "  feature_group_count=1, operand_precision={high,highest}");
-    const Xla__HloInstructionProto *proto = root(module)->proto;
+    const Xla__HloInstructionProto *proto = module_root(module)->proto;
     const Xla__WindowDimension *second = proto->window->dimensions[1];
     const Xla__ConvolutionDimensionNumbers *labels =
         proto->convolution_dimension_numbers;
@@ -192,7 +129,7 @@ static void test_padding_and_slice(void **state)
         parse_body("a = f32[4,5] parameter(0)\nz = f32[] constant(0)\n"
                    "s = f32[2,5] slice(a), slice={[1:4:2], [0:5]}\n"
                    "p = f32[3,12] pad(s, z), padding=-1_2x1_2_1");
-    const Xla__HloInstructionProto *pad = root(module)->proto;
+    const Xla__HloInstructionProto *pad = module_root(module)->proto;
     const Xla__HloInstructionProto *slice = module->comps[0].instrs[2].proto;
     (void)state;
     assert_int_equal(slice->slice_dimensions[0]->stride, 2);
@@ -212,7 +149,7 @@ static void test_a_name_may_follow_padding(void **state)
                    "q = f32[8] pad(x1, z), padding=1_1\n"
                    "_y = f32[8] add(q, q)");
     (void)state;
-    assert_string_equal(root(module)->proto->name, "_y");
+    assert_string_equal(module_root(module)->proto->name, "_y");
     pod_hlo_module_free(module);
 }
 
@@ -227,7 +164,7 @@ static struct pod_hlo_module *parse_all_reduce(const char *groups)
                    "HloModule m\n%sENTRY e { a = f32[2] parameter(0)\n"
                    "b = f32[2] all-reduce(a), to_apply=add, %s }",
                    add_computation, groups);
-    return parse(text);
+    return parse_module(text);
 }
 
 static void assert_groups(const char *text, int64_t participants, size_t count,
@@ -236,7 +173,7 @@ static void assert_groups(const char *text, int64_t participants, size_t count,
     struct pod_hlo_module *module = parse_all_reduce(text);
     struct pod_hlo_groups groups;
     struct pod_err err = POD_ERR_NONE;
-    if (pod_hlo_groups_make(root(module), participants, &groups, &err) !=
+    if (pod_hlo_groups_make(module_root(module), participants, &groups, &err) !=
         POD_OK)
         fail_msg("%s", err.text);
     assert_int_equal(groups.count, count);
@@ -267,7 +204,7 @@ static void assert_groups_refused(const char *text, int64_t participants,
     struct pod_hlo_groups groups;
     struct pod_err err = POD_ERR_NONE;
     assert_int_equal(
-        pod_hlo_groups_make(root(module), participants, &groups, &err),
+        pod_hlo_groups_make(module_root(module), participants, &groups, &err),
         POD_INVALID_ARGUMENT);
     if (strstr(err.text, part) == NULL)
         fail_msg("%s", err.text);
@@ -311,7 +248,7 @@ static void test_custom_call(void **state)
         "  operand_layout_constraints={f32[2,2]{0,1}},\n"
         "  output_to_operand_aliasing={{0}: (0, {}), {1}: (3, {2}, may-alias)}"
         "\n");
-    const Xla__HloInstructionProto *proto = root(module)->proto;
+    const Xla__HloInstructionProto *proto = module_root(module)->proto;
     (void)state;
     assert_string_equal(proto->custom_call_target, "my.fn");
     assert_true(proto->custom_call_has_side_effect);
@@ -349,9 +286,9 @@ static void test_gather_and_scatter(void **state)
         " inserted_window_dims={0}, scatter_dims_to_operand_dims={0},"
         " index_vector_dim=1, to_apply=add, unique_indices=true }",
         add_computation);
-    module = parse(text);
+    module = parse_module(text);
     gather = module->comps[1].instrs[2].proto;
-    scatter = root(module)->proto;
+    scatter = module_root(module)->proto;
     assert_int_equal(gather->gather_dimension_numbers->offset_dims[0], 1);
     assert_int_equal(gather->gather_dimension_numbers->collapsed_slice_dims[0],
                      0);
@@ -362,7 +299,7 @@ static void test_gather_and_scatter(void **state)
     assert_int_equal(scatter->scatter_dimension_numbers->update_window_dims[0],
                      1);
     assert_true(scatter->unique_indices);
-    assert_int_equal(root(module)->called[0], 0);
+    assert_int_equal(module_root(module)->called[0], 0);
     pod_hlo_module_free(module);
 }
 
@@ -401,14 +338,14 @@ static void test_linear_algebra(void **state)
     assert_int_equal(entry->instrs[5].proto->mantissa_bits, 10);
     assert_true(entry->instrs[7].proto->epsilon == 0.25F);
     assert_int_equal(entry->instrs[7].proto->feature_index, 1);
-    assert_int_equal(root(module)->proto->k, 2);
-    assert_true(root(module)->proto->largest);
+    assert_int_equal(module_root(module)->proto->k, 2);
+    assert_true(module_root(module)->proto->largest);
     pod_hlo_module_free(module);
 }
 
 static void test_called_computations(void **state)
 {
-    struct pod_hlo_module *module = parse(
+    struct pod_hlo_module *module = parse_module(
         "HloModule m\n"
         "cond { s = s32[] parameter(0) ROOT t = pred[] constant(false) }\n"
         "body { s = s32[] parameter(0) }\n"
@@ -421,8 +358,8 @@ static void test_called_computations(void **state)
     // The order of the message, not of the text: body, condition.
     assert_int_equal(entry->instrs[1].called[0], 1);
     assert_int_equal(entry->instrs[1].called[1], 0);
-    assert_int_equal(root(module)->called_count, 2);
-    assert_int_equal(root(module)->called[1], 1);
+    assert_int_equal(module_root(module)->called_count, 2);
+    assert_int_equal(module_root(module)->called[1], 1);
     pod_hlo_module_free(module);
 }
 
@@ -434,7 +371,7 @@ static void test_infeed(void **state)
                    "d = f32[2] get-tuple-element(i), index=0\n"
                    "o = token[] outfeed(d, t), outfeed_config=\"out\", "
                    "outfeed_shape=f32[2]{0}");
-    const Xla__HloInstructionProto *out = root(module)->proto;
+    const Xla__HloInstructionProto *out = module_root(module)->proto;
     (void)state;
     assert_memory_equal(module->comps[0].instrs[1].proto->infeed_config.data,
                         "in", 2);

@@ -14,89 +14,26 @@
 #include "core/base/str.h"
 #include "core/hlo/literal.h"
 #include "core/hlo/text.h"
-
-static struct pod_hlo_module *parse(const char *text)
-{
-    struct pod_hlo_module *module = NULL;
-    struct pod_err err = POD_ERR_NONE;
-    if (pod_hlo_parse_text(text, strlen(text), &module, &err) != POD_OK)
-        fail_msg("%d:%d: %s", err.line, err.column, err.text);
-    return module;
-}
-
-// A module of one computation, whose instructions start in line 3.
-static struct pod_hlo_module *parse_body(const char *body)
-{
-    char text[4096];
-    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
-    return parse(text);
-}
-
-static void assert_refused_code(const char *text, enum pod_code code, int line,
-                                int column, const char *part)
-{
-    struct pod_hlo_module *module = NULL;
-    struct pod_err err = POD_ERR_NONE;
-    assert_int_equal(pod_hlo_parse_text(text, strlen(text), &module, &err),
-                     code);
-    assert_null(module);
-    if (err.line != line || err.column != column ||
-        strstr(err.text, part) == NULL)
-        fail_msg("\"%s\": %d:%d: %s", text, err.line, err.column, err.text);
-}
-
-static void assert_refused(const char *text, int line, int column,
-                           const char *part)
-{
-    assert_refused_code(text, POD_INVALID_ARGUMENT, line, column, part);
-}
-
-static void assert_body_refused(const char *body, int line, int column,
-                                const char *part)
-{
-    char text[4096];
-    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
-    assert_refused(text, line + 2, column, part);
-}
-
-static void assert_body_unsupported(const char *body, const char *part)
-{
-    char text[4096];
-    struct pod_hlo_module *module = NULL;
-    struct pod_err err = POD_ERR_NONE;
-    (void)snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", body);
-    assert_int_equal(pod_hlo_parse_text(text, strlen(text), &module, &err),
-                     POD_UNIMPLEMENTED);
-    assert_int_equal(err.reason, POD_REASON_UNIMPLEMENTED);
-    assert_true(err.line > 0);
-    if (strstr(err.text, part) == NULL)
-        fail_msg("%s", err.text);
-}
-
-static const struct pod_hlo_instr *root(const struct pod_hlo_module *module)
-{
-    const struct pod_hlo_comp *entry = &module->comps[module->entry];
-    return &entry->instrs[entry->root];
-}
+#include "tests/lib/hlo_module.h"
 
 // --------------------------------------------------------------------- module
 
 static void test_module(void **state)
 {
-    struct pod_hlo_module *module =
-        parse("HloModule the.name-1, is_scheduled=true, replica_count=4,\n"
-              "  num_partitions=2, frontend_attributes={a=\"b\",c={\"d\":1}},\n"
-              "  input_output_alias={ {}: (0, {}, must-alias) },\n"
-              "  buffer_donor={ (0, {}), (1, {0}) },\n"
-              "  entry_computation_layout={(f32[2,3]{0,1}, (s32[]))->"
-              "f32[2,3]{1,0}}\n"
-              "FileNames\n1 \"a.py\"\n2 'b.py'\n"
-              "FileLocations\n1 {file_name_id=1 line=2}\n"
-              "ENTRY %e (x: f32[2,3], y: (s32[])) -> f32[2,3] {\n"
-              "  %x = f32[2,3] parameter(0) // the first\n"
-              "  %y = (s32[]) parameter(1)\n"
-              "  ROOT %n = f32[2,3] negate(%x) /* and\n so on */\n"
-              "}, execution_thread=\"main\"\n");
+    struct pod_hlo_module *module = parse_module(
+        "HloModule the.name-1, is_scheduled=true, replica_count=4,\n"
+        "  num_partitions=2, frontend_attributes={a=\"b\",c={\"d\":1}},\n"
+        "  input_output_alias={ {}: (0, {}, must-alias) },\n"
+        "  buffer_donor={ (0, {}), (1, {0}) },\n"
+        "  entry_computation_layout={(f32[2,3]{0,1}, (s32[]))->"
+        "f32[2,3]{1,0}}\n"
+        "FileNames\n1 \"a.py\"\n2 'b.py'\n"
+        "FileLocations\n1 {file_name_id=1 line=2}\n"
+        "ENTRY %e (x: f32[2,3], y: (s32[])) -> f32[2,3] {\n"
+        "  %x = f32[2,3] parameter(0) // the first\n"
+        "  %y = (s32[]) parameter(1)\n"
+        "  ROOT %n = f32[2,3] negate(%x) /* and\n so on */\n"
+        "}, execution_thread=\"main\"\n");
     const Xla__HloModuleProto *proto = module->proto;
     struct pod_str str = {.data = NULL};
     (void)state;
@@ -113,8 +50,8 @@ static void test_module(void **state)
     pod_program_shape_print(&module->shape, true, &str);
     assert_string_equal(str.data, "(f32[2,3]{0,1}, (s32[])) -> f32[2,3]{1,0}");
     pod_str_fini(&str);
-    assert_int_equal(root(module)->line, 14);
-    assert_int_equal(root(module)->column, 9); // behind the "%"
+    assert_int_equal(module_root(module)->line, 14);
+    assert_int_equal(module_root(module)->column, 9); // behind the "%"
     pod_hlo_module_free(module);
 }
 
@@ -136,7 +73,7 @@ static void test_default_signature(void **state)
 // Without ENTRY the last computation is it; without ROOT the last instruction.
 static void test_entry_and_root(void **state)
 {
-    struct pod_hlo_module *module = parse(
+    struct pod_hlo_module *module = parse_module(
         "HloModule m\n"
         "one { a = f32[] parameter(0) ROOT b = f32[] negate(a) c = f32[] "
         "abs(a) }\n"
@@ -146,11 +83,11 @@ static void test_entry_and_root(void **state)
     assert_int_equal(module->entry, 1);
     assert_int_equal(module->comps[0].root, 1);
     assert_int_equal(module->comps[1].root, 1);
-    assert_int_equal(root(module)->called_count, 1);
-    assert_int_equal(root(module)->called[0], 0);
+    assert_int_equal(module_root(module)->called_count, 1);
+    assert_int_equal(module_root(module)->called[0], 0);
     pod_hlo_module_free(module);
-    module = parse("HloModule m\nENTRY one { a = f32[] parameter(0) }\n"
-                   "two { x = s32[] parameter(0) }\n");
+    module = parse_module("HloModule m\nENTRY one { a = f32[] parameter(0) }\n"
+                          "two { x = s32[] parameter(0) }\n");
     assert_int_equal(module->entry, 0);
     pod_hlo_module_free(module);
 }
@@ -197,12 +134,12 @@ static void test_operand_forms(void **state)
     (void)state;
     // p, p#0, p#1, p#1#1, multiply, constant, r.
     assert_int_equal(entry->count, 7);
-    assert_int_equal(root(module)->opcode, POD_OP_ADD);
-    assert_int_equal(pod_hlo_operand(entry, root(module), 0)->opcode,
+    assert_int_equal(module_root(module)->opcode, POD_OP_ADD);
+    assert_int_equal(pod_hlo_operand(entry, module_root(module), 0)->opcode,
                      POD_OP_MULTIPLY);
-    assert_int_equal(pod_hlo_operand(entry, root(module), 1)->opcode,
+    assert_int_equal(pod_hlo_operand(entry, module_root(module), 1)->opcode,
                      POD_OP_CONSTANT);
-    assert_int_equal(pod_hlo_operand(entry, root(module), 1)->line, 5);
+    assert_int_equal(pod_hlo_operand(entry, module_root(module), 1)->line, 5);
     pod_hlo_module_free(module);
 }
 
@@ -272,10 +209,10 @@ static void assert_constant(const char *shape, const char *literal,
     struct pod_hlo_module *module;
     (void)snprintf(body, sizeof(body), "c = %s constant(%s)", shape, literal);
     module = parse_body(body);
-    assert_int_equal(pod_shape_bytes(root(module)->shape), size);
+    assert_int_equal(pod_shape_bytes(module_root(module)->shape), size);
     assert_true(size <= sizeof(data));
-    assert_int_equal(pod_literal_read(root(module)->proto->literal,
-                                      root(module)->shape, data, NULL),
+    assert_int_equal(pod_literal_read(module_root(module)->proto->literal,
+                                      module_root(module)->shape, data, NULL),
                      POD_OK);
     assert_memory_equal(data, want, size);
     pod_hlo_module_free(module);
@@ -344,7 +281,7 @@ static void test_literal_layout(void **state)
 {
     struct pod_hlo_module *module =
         parse_body("c = s32[2,3]{0,1} constant({{1,2,3},{4,5,6}})");
-    const Xla__LiteralProto *literal = root(module)->proto->literal;
+    const Xla__LiteralProto *literal = module_root(module)->proto->literal;
     (void)state;
     assert_int_equal(literal->n_s32s, 6);
     assert_memory_equal(literal->s32s, ((int32_t[]){1, 4, 2, 5, 3, 6}), 24);
@@ -356,7 +293,7 @@ static void test_literal_tuple(void **state)
 {
     struct pod_hlo_module *module =
         parse_body("c = (s32[], (pred[1], f32[])) constant((3, ({1}, 2.5)))");
-    const Xla__LiteralProto *literal = root(module)->proto->literal;
+    const Xla__LiteralProto *literal = module_root(module)->proto->literal;
     (void)state;
     assert_int_equal(literal->n_tuple_literals, 2);
     assert_int_equal(literal->tuple_literals[0]->s32s[0], 3);
