@@ -18,6 +18,7 @@ const char *const api_host_fields[] = {
     "open_operations",
     "finished_operations",
     "buffers",
+    "load",
     NULL,
 };
 const char *const api_core_fields[] = {
@@ -34,6 +35,19 @@ json_t *api_formats_json(unsigned accepts)
                                   (enum pod_program_format)i)));
     }
     return api_build_take(&list);
+}
+
+// What the worker itself says it does; null: it does not say.
+static json_t *pod_load(const struct pod_host_load *load)
+{
+    struct api_build object = api_build_object();
+    if (!load->known)
+        return json_null();
+    api_set_number(&object, "cores_busy", load->cores_busy);
+    api_set_u64(&object, "queued", load->queued);
+    api_set_u64(&object, "open_operations", load->open_operations);
+    api_set_u64(&object, "memory_used", load->memory_used);
+    return api_build_take(&object);
 }
 
 json_t *api_host_json(const struct pod_host_view *view)
@@ -56,6 +70,7 @@ json_t *api_host_json(const struct pod_host_view *view)
     api_set_u64(&host, "open_operations", view->open_operations);
     api_set_u64(&host, "finished_operations", view->finished_operations);
     api_set_u64(&host, "buffers", view->buffers);
+    api_set(&host, "load", pod_load(&view->load));
     return api_build_take(&host);
 }
 

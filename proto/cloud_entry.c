@@ -239,7 +239,7 @@ cloud_place(struct cloud_work *work,
     bool found = false;
     if (!worker_loaded_core(work->session, work->launch.load, &own))
         return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                           "handle %" PRIu64 " is no loaded program",
+                           "op-%" PRIu64 " made no loaded program",
                            work->launch.load);
     for (size_t i = 0; i < devices->n_replica_device_ids; i++) {
         int64_t id = devices->replica_device_ids[i];

@@ -152,8 +152,8 @@ static void gd_reset_end_locked(struct gd *driver,
     driver->reset = NULL;
     pod_mutex_unlock(&driver->lock);
     reset->call.done(reset->call.arg, result);
-    gd_item_free(reset);
     pod_mutex_lock(&driver->lock);
+    gd_item_free_locked(driver, reset);
 }
 
 // Nobody is being answered, and nobody will be.
@@ -227,9 +227,13 @@ static void gd_step_silence_locked(struct gd *driver)
 
 static void gd_step_tell_beat_locked(struct gd *driver)
 {
+    struct pod_driver_load *load = driver->load;
+
     driver->beat_came = false;
+    driver->load = NULL;
     pod_mutex_unlock(&driver->lock);
-    driver->observer.heartbeat(driver->observer.arg);
+    driver->observer.heartbeat(driver->observer.arg, load);
+    pod_free(load);
     pod_mutex_lock(&driver->lock);
 }
 
@@ -397,6 +401,7 @@ static void gd_free(struct pod_driver *base)
         pod_free(POD_CONTAINER(item, struct gd_refusal, link));
     pod_map_fini(&driver->by_op);
     pod_map_fini(&driver->by_wire);
+    pod_free(driver->load);
     pod_mutex_fini(&driver->lock);
     pod_cond_fini(&driver->wake);
     pod_free(driver->address);

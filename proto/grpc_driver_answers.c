@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/driver/text_ids.h"
 #include "proto/grpc_driver_internal.h"
 
 static bool answers_makes(enum gd_kind kind)
@@ -14,17 +15,17 @@ static bool answers_makes(enum gd_kind kind)
            kind == GD_LOAD;
 }
 
-void gd_item_unnumber_locked(struct gd *driver, const struct gd_item *item)
+void gd_item_free_locked(struct gd *driver, struct gd_item *item)
 {
-    (void)pod_map_remove(&driver->by_wire, item->wire);
-    for (uint32_t i = 1; i < item->parts; i++)
-        (void)pod_map_remove(&driver->by_wire, item->wire + i);
-}
+    uint32_t parts = item == NULL || item->parts == 0 ? 1 : item->parts;
 
-void gd_item_free(struct gd_item *item)
-{
     if (item == NULL)
         return;
+    // One that was never sent has no number, or one that is the next one's.
+    for (uint32_t i = 0; item->wire != 0 && i < parts; i++) {
+        if (pod_map_get(&driver->by_wire, item->wire + i) == item)
+            (void)pod_map_remove(&driver->by_wire, item->wire + i);
+    }
     pod_free(item->part_err);
     pod_free(item);
 }
@@ -38,7 +39,7 @@ static void answers_forget_first_failed_locked(struct gd *driver)
     struct gd_item *item = POD_CONTAINER(first, struct gd_item, link);
     (void)pod_map_remove(&driver->by_op, item->call.op);
     driver->failed_count--;
-    gd_item_free(item);
+    gd_item_free_locked(driver, item);
 }
 
 static void answers_drop_handle_locked(struct gd *driver, uint64_t handle)
@@ -48,7 +49,7 @@ static void answers_drop_handle_locked(struct gd *driver, uint64_t handle)
     if (item == NULL || item->open || item->failed)
         return;
     (void)pod_map_remove(&driver->by_op, handle);
-    gd_item_free(item);
+    gd_item_free_locked(driver, item);
 }
 
 // The operation is over; what stays of it is a handle, or the memory of a
@@ -58,7 +59,6 @@ static void answers_settle_locked(struct gd *driver, struct gd_item *item,
 {
     item->open = false;
     pod_list_remove(&item->link);
-    gd_item_unnumber_locked(driver, item);
     if (!good) {
         item->failed = true;
         pod_list_push_back(&driver->failed, &item->link);
@@ -71,7 +71,7 @@ static void answers_settle_locked(struct gd *driver, struct gd_item *item,
     if (answers_makes(item->kind))
         return;
     (void)pod_map_remove(&driver->by_op, item->call.op);
-    gd_item_free(item);
+    gd_item_free_locked(driver, item);
 }
 
 // Now and then the worker hears what it need not remember any more.
@@ -174,11 +174,23 @@ static bool answers_part(struct gd *driver, struct gd_item *item,
     return true;
 }
 
+// Our number of what the worker knows by another; 0: it is over, and forgotten.
+static uint64_t answers_number_locked(void *arg, uint64_t wire)
+{
+    const struct gd *driver = arg;
+    const struct gd_item *item =
+        wire == 0 ? NULL : pod_map_get(&driver->by_wire, wire);
+
+    return item == NULL ? 0 : item->call.op;
+}
+
 static void answers_done(struct gd *driver, struct gd_item *item,
                          struct gd_outcome *outcome)
 {
     struct pod_driver_call call = item->call;
 
+    if (outcome->err.code != POD_OK && driver->link->dialect->says_ids)
+        pod_text_ids_replace(&outcome->err, answers_number_locked, driver);
     answers_check(item, outcome);
     struct pod_driver_result result = {
         .err = outcome->err,
@@ -204,7 +216,8 @@ static struct gd_item *answers_find_locked(const struct gd_link *link,
     if (driver->link != link || driver->state != GD_OPEN || driver->closing ||
         wire == 0)
         return NULL;
-    return pod_map_get(&driver->by_wire, wire);
+    struct gd_item *item = pod_map_get(&driver->by_wire, wire);
+    return item != NULL && item->open ? item : NULL;
 }
 
 void gd_outcome(struct gd_link *link, struct gd_outcome *outcome)
@@ -242,8 +255,7 @@ void gd_end_all_locked(struct gd *driver, uint64_t below,
         struct pod_driver_call call = ended->call;
         pod_list_remove(&ended->link);
         (void)pod_map_remove(&driver->by_op, call.op);
-        gd_item_unnumber_locked(driver, ended);
-        gd_item_free(ended);
+        gd_item_free_locked(driver, ended);
         driver->delivering++;
         pod_mutex_unlock(&driver->lock);
         call.done(call.arg, result);
@@ -273,6 +285,6 @@ void gd_handles_drop_locked(struct gd *driver, uint64_t below)
         (void)pod_map_remove(&driver->by_op, item->call.op);
         if (item->failed)
             driver->failed_count--;
-        gd_item_free(item);
+        gd_item_free_locked(driver, item);
     }
 }

@@ -72,8 +72,8 @@ uint64_t gd_handle_locked(struct gd *driver, uint64_t handle,
     if (item != NULL)
         return item->wire;
     pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                "host %" PRIu32 " has no handle %" PRIu64, driver->host,
-                handle);
+                "host %" PRIu32 " has not what op-%" PRIu64 " made",
+                driver->host, handle);
     return 0;
 }
 
@@ -130,7 +130,7 @@ static void calls_forget_failed_locked(struct gd *driver, uint64_t op)
     (void)pod_map_remove(&driver->by_op, op);
     pod_list_remove(&item->link);
     driver->failed_count--;
-    gd_item_free(item);
+    gd_item_free_locked(driver, item);
 }
 
 static bool calls_number_locked(struct gd *driver, struct gd_item *item)
@@ -152,7 +152,6 @@ static bool calls_enter_locked(struct gd *driver, struct gd_item *item)
         return false;
     if (!calls_number_locked(driver, item)) {
         (void)pod_map_remove(&driver->by_op, item->call.op);
-        gd_item_unnumber_locked(driver, item);
         return false;
     }
     item->open = true;
@@ -201,6 +200,19 @@ static bool calls_send_locked(struct gd *driver, struct gd_item *item,
     return true;
 }
 
+// Why it is not connected, as results of a loss say it.
+static void calls_say_lost_locked(const struct gd *driver,
+                                  struct pod_err *out_err)
+{
+    if (driver->state == GD_LOST)
+        *out_err = driver->why;
+    else if (driver->lost_told)
+        *out_err = driver->told;
+    else
+        pod_err_set(out_err, POD_REASON_HOST_LOST,
+                    "it is not connected again yet");
+}
+
 static void calls_submit(struct pod_driver *base,
                          const struct pod_driver_call *call,
                          const struct gd_request *request)
@@ -213,17 +225,16 @@ static void calls_submit(struct pod_driver *base,
     pod_mutex_lock(&driver->lock);
     bool lost = driver->state != GD_OPEN;
     if (lost)
-        pod_err_set(&err, POD_REASON_HOST_LOST,
-                    "host %" PRIu32 " is not connected", driver->host);
+        calls_say_lost_locked(driver, &err);
     else if (item == NULL)
         pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
     else
         sent = calls_send_locked(driver, item, request, &err);
-    if (!sent)
+    if (!sent) {
         calls_refuse_locked(driver, call, lost, &err);
+        gd_item_free_locked(driver, item);
+    }
     pod_mutex_unlock(&driver->lock);
-    if (!sent)
-        pod_free(item);
 }
 
 // ------------------------------------------------------------------ the calls

@@ -142,7 +142,8 @@ struct gd_info {
 struct gd_dialect {
     const char *name;
     const char *stream_method;
-    bool reopens; // RESET is done by connecting anew
+    bool reopens;  // RESET is done by connecting anew
+    bool says_ids; // its texts name operations as ours do (text_ids.h)
     // The message for a request, or NULL with *err set.
     struct pod_wire_out *(*encode)(struct gd *driver, struct gd_item *item,
                                    const struct gd_request *request,
@@ -223,12 +224,13 @@ struct gd {
     int64_t
         next_ns; // of the next attempt, or beat, or look for an answer to it
     int64_t heard_ns;
-    bool beating;   // a sign of life was asked for
-    bool beat_came; // the observer is to be told
+    bool beating;                 // a sign of life was asked for
+    bool beat_came;               // the observer is to be told
+    struct pod_driver_load *load; // what came with it; one block; or NULL
     uint64_t last_wire;
     unsigned unforgotten; // answers since the last word
     struct pod_map by_op;
-    struct pod_map by_wire; // open ones
+    struct pod_map by_wire; // the same items; of the parts, open ones
     struct pod_list open;   // gd_item.link, by wire
     struct pod_list failed; // the same, oldest first
     size_t failed_count;
@@ -384,9 +386,8 @@ void gd_outcome(struct gd_link *link, struct gd_outcome *outcome);
 // between.
 void gd_end_all_locked(struct gd *driver, uint64_t below,
                        const struct pod_driver_result *result);
-// Its numbers are those of nothing open any more.
-void gd_item_unnumber_locked(struct gd *driver, const struct gd_item *item);
-void gd_item_free(struct gd_item *item); // NULL is allowed
+// Frees it; its numbers are nothing's any more. NULL is allowed.
+void gd_item_free_locked(struct gd *driver, struct gd_item *item);
 // Forgets all handles and failures below that number.
 void gd_handles_drop_locked(struct gd *driver, uint64_t below);
 

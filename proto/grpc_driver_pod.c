@@ -170,6 +170,49 @@ static struct pod_wire_out *pw_greet(const struct gd_link *link,
 
 // ----------------------------------------------------------------- heartbeats
 
+// What its cores do, by our numbers; NULL: no memory.
+static struct pod_driver_load *
+pw_load_locked(const struct gd *driver,
+               const Pod__Worker__V1__HeartbeatResponse *beat)
+{
+    struct pod_driver_core_load *cores = NULL;
+    size_t bytes = beat->n_cores * sizeof(*cores);
+    struct pod_driver_load *load = pod_calloc(1, sizeof(*load) + bytes);
+
+    if (load == NULL)
+        return NULL;
+    cores = (struct pod_driver_core_load *)(load + 1);
+    for (size_t i = 0; i < beat->n_cores; i++) {
+        const Pod__Worker__V1__CoreLoad *from = beat->cores[i];
+        const struct gd_item *item =
+            from->running == 0 ? NULL
+                               : pod_map_get(&driver->by_wire, from->running);
+        cores[i] = (struct pod_driver_core_load){
+            .memory_used = from->memory_used,
+            .queued = from->queued,
+            .busy = from->busy,
+            .running = item == NULL ? 0 : item->call.op,
+        };
+    }
+    load->open_operations = beat->open_operations;
+    load->cores = cores;
+    load->core_count = beat->n_cores;
+    return load;
+}
+
+// A worker tells of as many cores as it has.
+static void pw_take_load_locked(struct gd_link *link,
+                                const Pod__Worker__V1__HeartbeatResponse *beat)
+{
+    struct gd *driver = link->driver;
+
+    if (driver->link != link || link->info == NULL ||
+        beat->n_cores != link->info->info.core_count)
+        return;
+    pod_free(driver->load);
+    driver->load = pw_load_locked(driver, beat);
+}
+
 static void pw_on_beat(void *arg, const struct rpc_reply *reply)
 {
     struct gd_link *link = arg;
@@ -191,6 +234,8 @@ static void pw_on_beat(void *arg, const struct rpc_reply *reply)
         seen.text = "the worker was started anew";
     }
     pod_mutex_lock(&driver->lock);
+    if (beat != NULL && seen.code == POD_OK)
+        pw_take_load_locked(link, beat);
     gd_link_beaten_locked(link, &seen);
     gd_link_settle_locked(link);
     pod_mutex_unlock(&driver->lock);
@@ -302,6 +347,7 @@ static bool pw_receive(struct gd_link *link, const void *data, size_t size,
 const struct gd_dialect gd_pod_dialect = {
     .name = "pod.worker.v1",
     .stream_method = "/pod.worker.v1.PodWorker/Session",
+    .says_ids = true,
     .encode = gd_entry_encode,
     .greet = pw_greet,
     .beat = pw_beat,

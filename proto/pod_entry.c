@@ -236,8 +236,7 @@ static enum pod_code pod_build(struct pod_work *work, struct pod_err *err)
                                                              : entry->priority;
     if (entry->op >> POD_SERVICE_NUMBER_BITS != 0)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "operation %" PRIu64 " is too high a number",
-                           entry->op);
+                           "op-%" PRIu64 " is too high a number", entry->op);
     return pod_request(work, err);
 }
 

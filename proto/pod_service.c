@@ -158,7 +158,8 @@ static void pod_hello(void *arg, struct rpc_request *request, const void *data,
 // --------------------------------------------------------------------
 // heartbeat
 
-static struct pod_wire_out *pod_beat_pack(struct pod_service *service)
+static struct pod_wire_out *pod_beat_pack(struct pod_service *service,
+                                          uint64_t session)
 {
     const struct pod_driver_info *info = worker_info(service->worker);
     Pod__Worker__V1__HeartbeatResponse response =
@@ -177,6 +178,9 @@ static struct pod_wire_out *pod_beat_pack(struct pod_service *service)
             pod__worker__v1__core_load__init(&cores[i]);
             cores[i].memory_used = loads[i].memory_used;
             cores[i].queued = loads[i].queued;
+            cores[i].busy = loads[i].running != 0;
+            if (loads[i].session == session)
+                cores[i].running = loads[i].running;
             list[i] = &cores[i];
         }
         response.incarnation = service->incarnation;
@@ -208,7 +212,7 @@ static void pod_heartbeat(void *arg, struct rpc_request *request,
     if (session == NULL)
         rpc_request_fail(request, POD_NOT_FOUND, "no such session");
     else
-        rpc_request_reply(request, pod_beat_pack(service));
+        rpc_request_reply(request, pod_beat_pack(service, id));
     worker_session_unref(session);
 }
 

@@ -242,6 +242,8 @@ struct worker_load {
 struct worker_core_load {
     uint64_t memory_used; // by buffers
     uint32_t queued;      // executions given to the device and not done
+    uint64_t running;     // the one that has begun; 0: none
+    uint64_t session;     // whose that is
 };
 // `out_cores` may be NULL; else it has room for every core of worker_info.
 void worker_load_get(struct worker *worker, struct worker_load *out_load,

@@ -62,7 +62,7 @@ enum pod_code worker_gang_join_locked(struct worker_op *op, uint64_t number,
     uint32_t replica = request->launches[0].replica;
     if (load == NULL || load->kind != WORKER_LOADED)
         return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                           "handle %" PRIu64 " is no loaded program", number);
+                           "op-%" PRIu64 " made no loaded program", number);
     struct worker_gang *gang =
         gang_find(op->session, load->source, request->gang_key, replica);
     if (gang == NULL)

@@ -76,7 +76,8 @@ enum pod_code worker_object_find_locked(struct worker_session *session,
             return code;
         if (maker == NULL || !maker->forward)
             return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                               "handle %" PRIu64 " does not exist", number);
+                               "what op-%" PRIu64 " made does not exist",
+                               number);
         object = object_new(session, number, maker);
     }
     if (object == NULL)
@@ -155,7 +156,7 @@ static struct worker_op *object_stand_in(struct worker_session *session,
     struct worker *worker = session->worker;
     if (worker->known_only) {
         (void)pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                          "handle %" PRIu64 " does not exist", number);
+                          "what op-%" PRIu64 " made does not exist", number);
         return NULL;
     }
     if (session->forward_count >= WORKER_MAX_FORWARD) {
@@ -211,7 +212,7 @@ static enum pod_code object_past_locked(struct worker_session *session,
         return POD_OK;
     *out_root = number;
     return pod_err_set(err, POD_REASON_DEPENDENCY_EXPIRED,
-                       "operation %" PRIu64 " failed, long ago", number);
+                       "op-%" PRIu64 " failed, long ago", number);
 }
 
 enum pod_code worker_await_locked(struct worker_session *session,

@@ -117,7 +117,7 @@ void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
                         : cause->root != 0 ? cause->root
                                            : cause->request.number;
         (void)pod_err_set(&err, POD_REASON_CANCEL_REQUESTED,
-                          "operation %" PRIu64 " was cancelled",
+                          "op-%" PRIu64 " was cancelled",
                           culprit->request.number);
         // One that is asked to stop has no error of its own yet.
         worker_op_blame_locked(
@@ -330,7 +330,7 @@ static enum pod_code op_find_waits(struct worker_op *op,
     for (size_t i = 0; i < request->wait_count && code == POD_OK; i++) {
         if (request->waits[i] == request->number)
             return pod_err_set(err, POD_REASON_BAD_VALUE,
-                               "operation %" PRIu64 " waits for itself",
+                               "op-%" PRIu64 " waits for itself",
                                request->number);
         code =
             worker_await_locked(session, request->waits[i], &on, out_root, err);
@@ -422,7 +422,7 @@ static enum pod_code op_admit(struct worker_session *session,
         worker_ids_has(&session->done, number) ||
         worker_ids_has(&session->failed, number))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "operation %" PRIu64 " came before", number);
+                           "op-%" PRIu64 " came before", number);
     const struct worker *worker = session->worker;
     if (request->data != NULL && worker->staging_bytes != 0 &&
         request->data->size > worker->staging_bytes - worker->staged)

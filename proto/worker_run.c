@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/driver/text_ids.h"
 #include "core/hlo/shape_proto.h"
 #include "proto/worker_internal.h"
 
@@ -49,24 +50,44 @@ static void run_keep_result(struct worker_op *op,
         (void)pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
 }
 
+enum run_event { RUN_GIVEN, RUN_BEGUN, RUN_DONE };
+
 // Executions that the device has, core by core.
-static void run_count_locked(const struct worker_op *op, uint32_t change)
+static void run_count_locked(const struct worker_op *op, enum run_event event)
 {
     size_t at = 0;
     for (size_t i = 0; i < op->request.launch_count; i++) {
         const struct pod_driver_launch *launch = &op->request.launches[i];
-        op->session->worker->loads[op->named[at]->core].queued += change;
+        struct worker_core_load *load =
+            &op->session->worker->loads[op->named[at]->core];
+        bool runs = load->running == op->request.number &&
+                    load->session == op->session->id;
+        if (event == RUN_GIVEN) {
+            load->queued++;
+        } else if (event == RUN_BEGUN) {
+            load->running = op->request.number;
+            load->session = op->session->id;
+        } else {
+            load->queued--;
+            load->running = runs ? 0 : load->running;
+        }
         at += 1 + launch->input_count + launch->output_count;
     }
 }
 
-// A driver that has no room lists who holds the most, by numbers of its own,
-// which the client does not know; they may be other clients' too.
-static void run_hide_numbers(struct pod_err *err)
+// The session's number of what the driver knows by another; 0: it is another
+// client's. For errors, so it need not be fast.
+static uint64_t run_number_locked(void *arg, uint64_t driver_op)
 {
-    char *list = strstr(err->text, "; largest: ");
-    if (err->reason == POD_REASON_RESOURCE_EXHAUSTED && list != NULL)
-        *list = '\0';
+    const struct worker_session *session = arg;
+    for (struct pod_list *at = session->object_list.next;
+         at != &session->object_list; at = at->next) {
+        const struct worker_object *object =
+            POD_CONTAINER(at, struct worker_object, member);
+        if (object->driver_op == driver_op)
+            return object->number;
+    }
+    return 0;
 }
 
 static void run_done(void *arg, const struct pod_driver_result *result)
@@ -74,11 +95,12 @@ static void run_done(void *arg, const struct pod_driver_result *result)
     struct worker_op *op = arg;
     struct worker *worker = op->session->worker;
     struct pod_err err = result->err;
-    run_hide_numbers(&err);
     pod_mutex_lock(&worker->lock);
     bool worked = err.code == POD_OK;
+    if (!worked)
+        pod_text_ids_replace(&err, run_number_locked, op->session);
     if (op->request.kind == WORKER_EXECUTE)
-        run_count_locked(op, UINT32_MAX); // one less
+        run_count_locked(op, RUN_DONE);
     if (worked)
         run_keep_result(op, result, &err);
     // A program whose signature could not be kept is there all the same, and
@@ -93,13 +115,22 @@ static void run_started(void *arg)
     struct worker_op *op = arg;
     struct worker *worker = op->session->worker;
     pod_mutex_lock(&worker->lock);
-    if (!op->ended)
+    if (op->request.kind == WORKER_EXECUTE)
+        run_count_locked(op, RUN_BEGUN);
+    if (!op->ended && op->request.want_started)
         worker_todo_locked(op, WORKER_TODO_STARTED);
     worker_flush_locked(worker);
     pod_mutex_unlock(&worker->lock);
 }
 
 // ---------------------------------------------------------------------- checks
+
+static const char *run_kind_word(enum worker_object_kind kind)
+{
+    if (kind == WORKER_PROGRAM)
+        return "prog";
+    return kind == WORKER_LOADED ? "load" : "buf";
+}
 
 static const char *run_kind_name(enum worker_object_kind kind)
 {
@@ -116,12 +147,13 @@ static enum pod_code run_check(const struct worker_object *object,
         object->kind == WORKER_TUPLE_OBJECT ? WORKER_BUFFER : object->kind;
     if (!object->made)
         return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                           "handle %" PRIu64 " does not exist", object->number);
+                           "what op-%" PRIu64 " made does not exist",
+                           object->number);
     if (is == kind)
         return POD_OK;
     return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                       "handle %" PRIu64 " is a %s, not a %s", object->number,
-                       run_kind_name(is), run_kind_name(kind));
+                       "%s-%" PRIu64 " is no %s", run_kind_word(is),
+                       object->number, run_kind_name(kind));
 }
 
 static enum pod_code run_check_execute(const struct worker_op *op,
@@ -173,7 +205,7 @@ static enum pod_code run_check_length(const struct worker_op *op,
     if (request->data_count == bytes)
         return POD_OK;
     return pod_err_set(err, POD_REASON_BAD_LENGTH,
-                       "buffer %" PRIu64 " takes %" PRIu64 " bytes, not %zu",
+                       "buf-%" PRIu64 " takes %" PRIu64 " bytes, not %zu",
                        object->number, bytes, request->data_count);
 }
 
@@ -279,7 +311,10 @@ static struct pod_driver_call run_describe(struct worker_op *op)
     return (struct pod_driver_call){
         .op = op->driver_op,
         .priority = op->request.priority,
-        .started = op->request.want_started ? run_started : NULL,
+        .started =
+            op->request.want_started || op->request.kind == WORKER_EXECUTE
+                ? run_started
+                : NULL,
         .done = run_done,
         .arg = op,
     };
@@ -354,8 +389,7 @@ static void run_task_locked(struct worker_op *op)
     struct pod_err err = POD_ERR_NONE;
     if (op->named[0]->kind == WORKER_TUPLE_OBJECT) {
         (void)pod_err_set(&err, POD_REASON_IS_A_TUPLE,
-                          "handle %" PRIu64 " is a tuple",
-                          op->named[0]->number);
+                          "buf-%" PRIu64 " is a tuple", op->named[0]->number);
         run_refuse_locked(op, &err);
         return;
     }
@@ -427,16 +461,29 @@ static bool run_gather(struct worker_op *op, struct run_launches *all)
     return true;
 }
 
+static void run_gang_started(void *arg)
+{
+    struct worker_gang *gang = arg;
+    pod_mutex_lock(&gang->worker->lock);
+    for (size_t i = 0; i < gang->count; i++)
+        run_count_locked(gang->running[i], RUN_BEGUN);
+    pod_mutex_unlock(&gang->worker->lock);
+}
+
 // The members of a gang end together; each may go when it has.
 static void run_gang_done(void *arg, const struct pod_driver_result *result)
 {
     struct worker_gang *gang = arg;
     struct worker *worker = gang->worker;
+    struct pod_err err = result->err;
     pod_mutex_lock(&worker->lock);
+    if (err.code != POD_OK)
+        pod_text_ids_replace(&err, run_number_locked,
+                             gang->running[0]->session);
     for (size_t i = 0; i < gang->count; i++) {
         struct worker_op *op = gang->running[i];
-        run_count_locked(op, UINT32_MAX); // one less
-        run_finish_locked(op, result->err.code == POD_OK, &result->err);
+        run_count_locked(op, RUN_DONE);
+        run_finish_locked(op, err.code == POD_OK, &err);
     }
     worker_gang_unref_locked(gang);
     worker_flush_locked(worker);
@@ -488,12 +535,12 @@ static void run_execute_locked(struct worker_op *op)
         .replica_worker_cores = all.zeros,
     };
     if (gang == NULL)
-        run_count_locked(op, 1);
+        run_count_locked(op, RUN_GIVEN);
     if (gang != NULL) {
         worker_gang_begin_locked(gang, op->driver_op);
         for (size_t i = 0; i < gang->count; i++)
-            run_count_locked(gang->running[i], 1);
-        call.started = NULL;
+            run_count_locked(gang->running[i], RUN_GIVEN);
+        call.started = run_gang_started;
         call.done = run_gang_done;
         call.arg = gang;
     }
@@ -504,7 +551,7 @@ static void run_execute_locked(struct worker_op *op)
     pod_mutex_lock(&worker->lock);
     if (err.code == POD_OK)
         return;
-    run_count_locked(op, UINT32_MAX);
+    run_count_locked(op, RUN_DONE);
     run_refuse_locked(op, &err);
 }
 

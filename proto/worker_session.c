@@ -336,7 +336,7 @@ static void session_expire_forwards_locked(struct worker_session *session,
         if (pod_time_add(op->since_ns, WORKER_FORWARD_NS) > now_ns)
             return;
         (void)pod_err_set(&err, POD_REASON_UNKNOWN_HANDLE,
-                          "operation %" PRIu64 " did not come within %d s",
+                          "op-%" PRIu64 " did not come within %d s",
                           op->request.number,
                           (int)(WORKER_FORWARD_NS / POD_NS_PER_S));
         worker_op_blame_locked(op, &err, 0);

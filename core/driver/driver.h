@@ -97,6 +97,21 @@ struct pod_driver_info {
     size_t chip_count;
 };
 
+// What a core of a host does, as the host sees it.
+struct pod_driver_core_load {
+    uint64_t memory_used; // by buffers of all its clients
+    uint32_t queued;      // executions it has and has not done
+    bool busy;            // one of them runs
+    uint64_t running;     // its number; 0: none, or another client's
+};
+
+// What a host does now. Borrowed for the callback.
+struct pod_driver_load {
+    uint64_t open_operations;                 // of all its clients
+    const struct pod_driver_core_load *cores; // as in pod_driver_info
+    size_t core_count;
+};
+
 // Who hears of the host's life. Called from a thread of the driver, never
 // inline, never with a lock of the driver held, one call at a time.
 struct pod_driver_observer {
@@ -107,8 +122,9 @@ struct pod_driver_observer {
     // before the open calls are completed with result.lost. The text says why
     // and does not repeat that the host is lost; so do those results.
     void (*lost)(void *arg, const struct pod_err *err);
-    // A sign of life came (at most a few times a second).
-    void (*heartbeat)(void *arg);
+    // A sign of life came (at most a few times a second); NULL: it did not say
+    // what it does.
+    void (*heartbeat)(void *arg, const struct pod_driver_load *load);
     void *arg;
 };
 

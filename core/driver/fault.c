@@ -295,10 +295,11 @@ static void fault_on_lost(void *arg, const struct pod_err *err)
     pod_mutex_unlock(&fault->lock);
 }
 
-static void fault_on_heartbeat(void *arg)
+static void fault_on_heartbeat(void *arg, const struct pod_driver_load *load)
 {
     struct fault *fault = arg;
 
+    (void)load;
     pod_mutex_lock(&fault->lock);
     if (fault->state == FAULT_UP && !fault->stalled) {
         fault->beat_due = true;
@@ -346,7 +347,7 @@ static void fault_beat_locked(struct fault *fault)
     if (fault->observer.heartbeat == NULL)
         return;
     pod_mutex_unlock(&fault->lock);
-    fault->observer.heartbeat(fault->observer.arg);
+    fault->observer.heartbeat(fault->observer.arg, NULL);
     pod_mutex_lock(&fault->lock);
 }
 

@@ -45,8 +45,7 @@ static void fault_apply_locked(struct fault *fault, struct fault_call *call,
         break;
     case POD_FAULT_FAIL:
         (void)pod_err_set_code(&call->err, rule->code, POD_REASON_WORKER_ERROR,
-                               "operation %" PRIu64 " was made to fail",
-                               call->call.op);
+                               "the operation was made to fail");
         call->from_worker = true;
         pod_fault_due_locked(fault, call);
         break;
@@ -250,7 +249,7 @@ static void fault_fail_gang(struct fault *fault,
                       execute->replica_hosts, &gang, &why) != POD_OK)
         return;
     (void)pod_err_set(&why, POD_REASON_WORKER_ERROR,
-                      "operation %" PRIu64 " was made to fail", call->op);
+                      "the operation was made to fail");
     for (size_t i = 0; i < execute->launch_count; i++)
         pod_gang_leave(gang, execute->launches[i].replica, &why);
     pod_gang_unref(gang);
@@ -289,7 +288,7 @@ void pod_fault_cancel(struct pod_driver *base, uint64_t op)
     bool dropped = call != NULL && call->place == FAULT_DROPPED;
     if (dropped) {
         (void)pod_err_set(&call->err, POD_REASON_CANCEL_REQUESTED,
-                          "operation %" PRIu64 " was cancelled", op);
+                          "the operation was cancelled");
         pod_fault_due_locked(fault, call);
     }
     pod_mutex_unlock(&fault->lock);

@@ -179,7 +179,7 @@ static void control_beat_locked(struct inproc *driver)
     if (driver->observer.heartbeat == NULL)
         return;
     pod_mutex_unlock(&driver->lock);
-    driver->observer.heartbeat(driver->observer.arg);
+    driver->observer.heartbeat(driver->observer.arg, NULL);
     pod_mutex_lock(&driver->lock);
 }
 

@@ -93,25 +93,23 @@ enum pod_code pod_inproc_handle_add_locked(struct inproc *driver,
     enum pod_code code = POD_OK;
 
     if (driver->state == INPROC_LOST || driver->state == INPROC_CLOSING)
-        code = pod_err_set(err, POD_REASON_HOST_LOST,
-                           "host %" PRIu32 " went away", driver->host);
+        code = pod_err_set(err, POD_REASON_HOST_LOST, "the host went away");
     else if (pod_map_get(&driver->handles, handle->op) != NULL)
-        code =
-            pod_err_set(err, POD_REASON_INTERNAL,
-                        "number %" PRIu64 " is a handle already", handle->op);
+        code = pod_err_set(err, POD_REASON_INTERNAL,
+                           "op-%" PRIu64 " made a handle already", handle->op);
     else if (!pod_map_put(&driver->handles, handle->op, handle))
         code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory for handle %" PRIu64, handle->op);
+                           "no memory for the handle");
     if (code != POD_OK)
         pod_inproc_handle_unref_locked(handle, trash);
     return code;
 }
 
-static const char *handle_kind_name(enum inproc_handle_kind kind)
+static const char *handle_kind_word(enum inproc_handle_kind kind)
 {
     if (kind == INPROC_BUFFER)
-        return "buffer";
-    return kind == INPROC_PROGRAM ? "program" : "load";
+        return "buf";
+    return kind == INPROC_PROGRAM ? "prog" : "load";
 }
 
 struct inproc_handle *
@@ -123,15 +121,17 @@ pod_inproc_handle_find_locked(struct inproc *driver,
 
     if (handle == NULL) {
         (void)pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                          "%s %" PRIu64 " is not on host %" PRIu32,
-                          handle_kind_name(kind), op, driver->host);
+                          "%s-%" PRIu64 " is not on its host",
+                          handle_kind_word(kind), op);
         return NULL;
     }
     if (handle->kind != kind) {
         (void)pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                          "handle %" PRIu64 " is a %s, not a %s", op,
-                          handle_kind_name(handle->kind),
-                          handle_kind_name(kind));
+                          "%s-%" PRIu64 " is no %s",
+                          handle_kind_word(handle->kind), op,
+                          kind == INPROC_BUFFER    ? "buffer"
+                          : kind == INPROC_PROGRAM ? "program"
+                                                   : "loaded program");
         return NULL;
     }
     return handle;
@@ -227,7 +227,7 @@ enum pod_code pod_inproc_hold_locked(struct inproc *driver,
         return POD_NOT_FOUND;
     const char *conflict = handle_conflict(handle, part, write);
     if (conflict != NULL)
-        return pod_err_set(err, POD_REASON_IN_USE, "buffer %" PRIu64 " %s", op,
+        return pod_err_set(err, POD_REASON_IN_USE, "buf-%" PRIu64 " %s", op,
                            conflict);
     handle->refs++;
     handle_mark(handle, part, write);
@@ -326,9 +326,8 @@ enum pod_code pod_inproc_no_room(struct inproc *driver, uint32_t core,
     uint64_t free_bytes =
         memory.total > memory.used ? memory.total - memory.used : 0;
     return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
-                       "core %" PRIu32 " has no room for %s: %s of %s are "
-                       "free%s",
-                       core, size_text(asked, sizes[0]),
+                       "the core has no room for %s: %s of %s are free%s",
+                       size_text(asked, sizes[0]),
                        size_text(free_bytes, sizes[1]),
                        size_text(memory.total, sizes[2]), list);
 }

@@ -392,8 +392,7 @@ struct inproc_outcome {
 
 // Whether the call was asked to stop, and the error for it.
 bool pod_inproc_run_interrupted(struct inproc_part *part);
-enum pod_code pod_inproc_run_cancelled(const struct inproc_part *part,
-                                       struct pod_err *err);
+enum pod_code pod_inproc_run_cancelled(struct pod_err *err);
 // Carries out a part taken from a queue; drops and takes the lock.
 void pod_inproc_run_locked(struct inproc *driver, struct inproc_part *part);
 

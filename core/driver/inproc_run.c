@@ -20,19 +20,16 @@ static enum pod_code run_check_core(const struct inproc *driver, uint32_t core,
                        core, driver->host, driver->core_count);
 }
 
-static enum pod_code run_no_memory(const struct inproc_part *part,
-                                   struct pod_err *err)
+static enum pod_code run_no_memory(struct pod_err *err)
 {
     return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                       "no memory for operation %" PRIu64, part->task->call.op);
+                       "no memory for the operation");
 }
 
-enum pod_code pod_inproc_run_cancelled(const struct inproc_part *part,
-                                       struct pod_err *err)
+enum pod_code pod_inproc_run_cancelled(struct pod_err *err)
 {
     return pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
-                       "operation %" PRIu64 " was cancelled",
-                       part->task->call.op);
+                       "the operation was cancelled");
 }
 
 bool pod_inproc_run_interrupted(struct inproc_part *part)
@@ -78,7 +75,7 @@ static enum pod_code run_allocate(struct inproc *driver,
     struct inproc_handle *handle =
         pod_inproc_handle_new(INPROC_BUFFER, part->task->call.op, want->core);
     if (handle == NULL)
-        return run_no_memory(part, err);
+        return run_no_memory(err);
     handle->value.bytes = want->bytes;
     if (want->shaped) {
         handle->shape = want->shape;
@@ -109,7 +106,7 @@ static enum pod_code tuple_gather_locked(struct inproc *driver,
             return POD_NOT_FOUND;
         if (child->core != want->core)
             return pod_err_set(err, POD_REASON_CORE_MISMATCH,
-                               "buffer %" PRIu64 " is on core %" PRIu32
+                               "buf-%" PRIu64 " is on core %" PRIu32
                                ", its tuple on core %" PRIu32,
                                child->op, child->core, want->core);
         handle->nodes += child->nodes;
@@ -174,7 +171,7 @@ static enum pod_code run_tuple(struct inproc *driver, struct inproc_part *part,
     struct inproc_handle *handle =
         pod_inproc_handle_new(INPROC_BUFFER, part->task->call.op, want->core);
     if (handle == NULL)
-        return run_no_memory(part, err);
+        return run_no_memory(err);
     code = tuple_make(driver, want, handle, err);
     if (code == POD_OK)
         return run_add(driver, handle, outcome);
@@ -213,7 +210,7 @@ static enum pod_code run_compile(struct inproc *driver,
         pod_inproc_handle_new(INPROC_PROGRAM, task->call.op, 0);
 
     if (handle == NULL)
-        return run_no_memory(part, &outcome->result.err);
+        return run_no_memory(&outcome->result.err);
     enum pod_code code = driver->device->ops->compile(
         driver->device, want->format, want->program->data, want->program->size,
         want->replicas, &handle->program, &outcome->result.err);
@@ -247,7 +244,7 @@ static enum pod_code run_load(struct inproc *driver, struct inproc_part *part,
     struct inproc_handle *handle =
         pod_inproc_handle_new(INPROC_LOADED, part->task->call.op, want->core);
     if (handle == NULL)
-        return run_no_memory(part, err);
+        return run_no_memory(err);
     pod_mutex_lock(&driver->lock);
     handle->source = pod_inproc_handle_find_locked(driver, INPROC_PROGRAM,
                                                    want->program, err);
@@ -323,7 +320,7 @@ static enum pod_code execute_launch(struct inproc *driver,
     if (code != POD_OK)
         return code;
     if (pod_inproc_run_interrupted(part))
-        return pod_inproc_run_cancelled(part, err);
+        return pod_inproc_run_cancelled(err);
     struct pod_device_launch launch = {
         .program = program,
         .core = part->load->core,
@@ -363,7 +360,7 @@ static enum pod_code run_execute(struct inproc *driver,
     struct pod_device_buffer **buffers =
         pod_calloc(part->hold_count, sizeof buffers[0]);
     if (values == NULL || buffers == NULL)
-        code = run_no_memory(part, err);
+        code = run_no_memory(err);
     else
         code = execute_launch(driver, part, values, buffers, err);
     pod_free(values);
@@ -428,7 +425,7 @@ static void run_finish_locked(struct inproc *driver, struct inproc_part *part,
         *err = task->as.gang.err;
     if (err->reason == POD_REASON_GANG_ABORTED &&
         pod_inproc_run_interrupted(part))
-        (void)pod_inproc_run_cancelled(part, err);
+        (void)pod_inproc_run_cancelled(err);
     if (err->code != POD_OK) {
         outcome->result.data = NULL;
         outcome->result.shape = NULL;

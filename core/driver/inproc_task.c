@@ -102,7 +102,6 @@ static void task_end_result(const struct inproc *driver,
                             const struct inproc_task *task,
                             struct pod_driver_result *result)
 {
-    uint64_t op = task->call.op;
     struct pod_err *err = &result->err;
 
     switch (task->end) {
@@ -113,11 +112,10 @@ static void task_end_result(const struct inproc *driver,
         break;
     case INPROC_END_CANCELLED:
         (void)pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
-                          "operation %" PRIu64 " was cancelled", op);
+                          "the operation was cancelled");
         break;
     case INPROC_END_RESET:
-        (void)pod_err_set(err, POD_REASON_POD_RESET,
-                          "host %" PRIu32 " was reset", driver->host);
+        (void)pod_err_set(err, POD_REASON_POD_RESET, "the host was reset");
         break;
     case INPROC_END_LOST:
         *err = driver->why;
@@ -125,15 +123,15 @@ static void task_end_result(const struct inproc *driver,
         break;
     case INPROC_END_CLOSED:
         (void)pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
-                          "host %" PRIu32 " was closed", driver->host);
+                          "the host was closed");
         break;
     case INPROC_END_TWICE:
         (void)pod_err_set(err, POD_REASON_INTERNAL,
-                          "operation %" PRIu64 " is open already", op);
+                          "the operation is open already");
         break;
     case INPROC_END_NO_MEMORY:
         (void)pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                          "no memory for operation %" PRIu64, op);
+                          "no memory for the operation");
         break;
     }
 }
@@ -231,7 +229,7 @@ void pod_inproc_end_all_locked(struct inproc *driver, uint64_t seq,
     void *value;
 
     (void)pod_err_set(&cause, POD_REASON_CANCEL_REQUESTED,
-                      "host %" PRIu32 " ended all operations", driver->host);
+                      "the host ended all operations");
     pod_list_init(&list);
     while (pod_map_next(&driver->open, &cursor, &op, &value)) {
         struct inproc_task *task = value;
@@ -256,7 +254,7 @@ void pod_inproc_cancel(struct pod_driver *base, uint64_t op)
 
     pod_inproc_trash_init(&trash);
     (void)pod_err_set(&cause, POD_REASON_CANCEL_REQUESTED,
-                      "operation %" PRIu64 " was cancelled", op);
+                      "the operation was cancelled");
     pod_mutex_lock(&driver->lock);
     struct inproc_task *task = pod_map_get(&driver->open, op);
     bool can = driver->state != INPROC_LOST && driver->state != INPROC_CLOSING;
@@ -294,7 +292,7 @@ void pod_inproc_task_refuse(struct inproc *driver,
     if (item != NULL)
         return;
     (void)pod_err_set(&result.err, POD_REASON_OUT_OF_MEMORY,
-                      "no memory for operation %" PRIu64, call->op);
+                      "no memory for the operation");
     call->done(call->arg, &result);
 }
 

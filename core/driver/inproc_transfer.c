@@ -19,14 +19,13 @@ static enum pod_code transfer_hold(struct inproc *driver,
     const struct inproc_handle *handle = part->holds[0].handle;
     if (handle->value.is_tuple)
         return pod_err_set(err, POD_REASON_IS_A_TUPLE,
-                           "buffer %" PRIu64 " is a tuple", handle->op);
+                           "buf-%" PRIu64 " is a tuple", handle->op);
     if (move->offset > handle->value.bytes ||
         move->count > handle->value.bytes - move->offset)
-        return pod_err_set(err, POD_REASON_OUT_OF_RANGE,
-                           "%zu bytes at %" PRIu64 " of buffer %" PRIu64
-                           " of %" PRIu64 " bytes",
-                           move->count, move->offset, handle->op,
-                           handle->value.bytes);
+        return pod_err_set(
+            err, POD_REASON_OUT_OF_RANGE,
+            "%zu bytes at %" PRIu64 " of buf-%" PRIu64 " of %" PRIu64 " bytes",
+            move->count, move->offset, handle->op, handle->value.bytes);
     return POD_OK;
 }
 
@@ -47,7 +46,7 @@ enum pod_code pod_inproc_run_write(struct inproc *driver,
     enum pod_code code = POD_OK;
 
     if (pod_inproc_run_interrupted(part))
-        return pod_inproc_run_cancelled(part, err);
+        return pod_inproc_run_cancelled(err);
     if (move->data_offset > move->blob->size ||
         move->count > move->blob->size - move->data_offset)
         return pod_err_set(err, POD_REASON_BAD_LENGTH,
@@ -91,7 +90,7 @@ enum pod_code pod_inproc_run_read(struct inproc *driver,
     enum pod_code code = POD_OK;
 
     if (pod_inproc_run_interrupted(part))
-        return pod_inproc_run_cancelled(part, err);
+        return pod_inproc_run_cancelled(err);
     if (move->blob == NULL)
         code = read_begin(driver, part, err);
     if (code != POD_OK)
@@ -136,12 +135,12 @@ enum pod_code pod_inproc_run_copy(struct inproc *driver,
     const struct inproc_handle *from = part->holds[1].handle;
     if (to->value.is_tuple || from->value.is_tuple)
         return pod_err_set(err, POD_REASON_IS_A_TUPLE,
-                           "buffer %" PRIu64 " is a tuple",
+                           "buf-%" PRIu64 " is a tuple",
                            to->value.is_tuple ? to->op : from->op);
     if (to->value.bytes != from->value.bytes)
         return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
-                           "buffer %" PRIu64 " has %" PRIu64
-                           " bytes, buffer %" PRIu64 " has %" PRIu64,
+                           "buf-%" PRIu64 " has %" PRIu64 " bytes, buf-%" PRIu64
+                           " has %" PRIu64,
                            from->op, from->value.bytes, to->op,
                            to->value.bytes);
     if (to == from)

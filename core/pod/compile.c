@@ -440,8 +440,7 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
     struct pod_compiled *compiled = op->target_program->compiled;
 
     if (!pod_host_up(host)) {
-        pod_launch_fail_locked(pod, op, POD_REASON_HOST_UNAVAILABLE,
-                               "its host is not connected");
+        pod_launch_no_host_locked(pod, op, host);
         return;
     }
     // Only a load that runs in spite of failures comes here without.

@@ -25,6 +25,12 @@ void pod_fail_locked(struct pod *pod, struct pod_op *op, enum pod_reason reason,
                      const char *text);
 void pod_fail_err_locked(struct pod *pod, struct pod_op *op,
                          const struct pod_err *err);
+// What it works on is lost, or was never made.
+void pod_fail_missing_locked(struct pod *pod, struct pod_op *op,
+                             const struct pod_handle *handle);
+// Its host is not connected.
+void pod_fail_host_locked(struct pod *pod, struct pod_op *op,
+                          const struct pod_host *host);
 void pod_unfail_locked(struct pod_op *op);
 // It is brought down by `cause`, which ended badly or whose handle is lost.
 void pod_inherit_locked(struct pod *pod, struct pod_op *op,
@@ -161,6 +167,9 @@ void pod_interrupt_locked(struct pod *pod, struct pod_op *op,
 // A launched operation cannot be sent: it ends FAILED after this step.
 void pod_launch_fail_locked(struct pod *pod, struct pod_op *op,
                             enum pod_reason reason, const char *text);
+// The same, for a host that is not connected.
+void pod_launch_no_host_locked(struct pod *pod, struct pod_op *op,
+                               const struct pod_host *host);
 // Puts a call in its host's outbox. Everything but links and state is set.
 void pod_call_queue_locked(struct pod_call *call, struct pod_after *after);
 // Sets the common members of a call.

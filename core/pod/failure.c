@@ -5,6 +5,7 @@
 #include "core/pod/engine.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "core/base/mem.h"
 
@@ -116,16 +117,76 @@ struct pod_handle *pod_op_handle(const struct pod_op *op)
     return NULL;
 }
 
+enum { FAILURE_TIME_BYTES = 32 };
+
+// In UTC, to the second.
+static const char *failure_time(int64_t wall_ns, char text[FAILURE_TIME_BYTES])
+{
+    time_t seconds = (time_t)(wall_ns / POD_NS_PER_S);
+    struct tm utc;
+
+    text[0] = '\0';
+    if (gmtime_r(&seconds, &utc) != NULL)
+        (void)strftime(text, FAILURE_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return text;
+}
+
+// "buf-17 was lost with host 2 at 2026-01-31T12:00:00Z: refused: ..."
+static void failure_say_lost(const struct pod_handle *handle,
+                             struct pod_err *out_err)
+{
+    const struct pod_failure *loss = handle->loss;
+    unsigned long long number = handle->maker->number;
+    const char *word = handle->maker->load != NULL ? "load" : "buf";
+    char time[FAILURE_TIME_BYTES];
+
+    if (loss == NULL) // there was no memory for it
+        pod_err_set(out_err, POD_REASON_BUFFER_LOST,
+                    "%s-%llu was lost with its host", word, number);
+    else
+        pod_err_set(out_err, POD_REASON_BUFFER_LOST,
+                    "%s-%llu was lost with host %u at %s: %s", word, number,
+                    loss->host, failure_time(loss->at_wall_ns, time),
+                    loss->text);
+}
+
 static struct pod_failure *failure_of_loss(struct pod *pod,
                                            const struct pod_op *maker)
 {
     const struct pod_handle *handle = pod_op_handle(maker);
     struct pod_err err;
 
-    pod_err_set(&err, POD_REASON_BUFFER_LOST, "what it made is lost: %s",
-                handle != NULL && handle->loss != NULL ? handle->loss->text
-                                                       : "its host went away");
+    if (handle == NULL)
+        return NULL;
+    failure_say_lost(handle, &err);
     return pod_failure_new(pod, maker, &err, false);
+}
+
+void pod_fail_missing_locked(struct pod *pod, struct pod_op *op,
+                             const struct pod_handle *handle)
+{
+    struct pod_err err;
+
+    if (handle->lost)
+        failure_say_lost(handle, &err);
+    else
+        pod_err_set(&err, POD_REASON_INTERNAL,
+                    "what op-%llu was to make is not there",
+                    (unsigned long long)handle->maker->number);
+    pod_fail_err_locked(pod, op, &err);
+}
+
+void pod_fail_host_locked(struct pod *pod, struct pod_op *op,
+                          const struct pod_host *host)
+{
+    struct pod_err err;
+
+    pod_err_set(&err, POD_REASON_HOST_UNAVAILABLE, "host %u is not connected",
+                host->id);
+    if (host->error[0] != '\0')
+        pod_err_set(&err, POD_REASON_HOST_UNAVAILABLE,
+                    "host %u is not connected: %s", host->id, host->error);
+    pod_fail_err_locked(pod, op, &err);
 }
 
 void pod_inherit_locked(struct pod *pod, struct pod_op *op,

@@ -149,14 +149,30 @@ static void execute_group(struct pod *pod, struct pod_op *op)
     op->group_starts[op->call_count] = placed;
 }
 
-static bool execute_buffers_exist(struct pod_buffer *const *buffers,
-                                  size_t count)
+static const struct pod_handle *
+execute_missing_buffer(struct pod_buffer *const *buffers, size_t count)
 {
-    bool exist = true;
+    for (size_t i = 0; i < count; i++) {
+        if (!pod_ahead_there(&buffers[i]->handle))
+            return &buffers[i]->handle;
+    }
+    return NULL;
+}
 
-    for (size_t i = 0; i < count; i++)
-        exist = exist && pod_ahead_there(&buffers[i]->handle);
-    return exist;
+// The first thing a replica uses that does not exist, or NULL.
+static const struct pod_handle *
+execute_missing(const struct pod_replica *replica)
+{
+    const struct pod_handle *missing = NULL;
+
+    if (!replica->load->handle.exists)
+        return &replica->load->handle;
+    missing =
+        execute_missing_buffer(replica->input_buffers, replica->input_count);
+    if (missing == NULL)
+        missing = execute_missing_buffer(replica->output_buffers,
+                                         replica->output_count);
+    return missing;
 }
 
 static bool execute_ready(struct pod *pod, struct pod_op *op)
@@ -166,17 +182,14 @@ static bool execute_ready(struct pod *pod, struct pod_op *op)
     for (size_t i = 0; i < op->replica_count; i++) {
         const struct pod_replica *replica = &op->replicas[i];
         if (!pod_host_up(pod->hosts[replica->host])) {
-            pod_launch_fail_locked(pod, op, POD_REASON_HOST_UNAVAILABLE,
-                                   "its host is not connected");
+            pod_launch_no_host_locked(pod, op, pod->hosts[replica->host]);
             return false;
         }
-        if (!replica->load->handle.exists ||
-            !execute_buffers_exist(replica->input_buffers,
-                                   replica->input_count) ||
-            !execute_buffers_exist(replica->output_buffers,
-                                   replica->output_count)) {
-            pod_launch_fail_locked(pod, op, POD_REASON_BUFFER_LOST,
-                                   "something it uses does not exist");
+        const struct pod_handle *missing = execute_missing(replica);
+        if (missing != NULL) {
+            op->outcome = POD_SCHED_FAILED;
+            pod_fail_missing_locked(pod, op, missing);
+            pod_done_local_locked(pod, op);
             return false;
         }
         if (pod_execute_check_locked(replica, &err) != POD_OK) {

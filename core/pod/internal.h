@@ -32,8 +32,9 @@ struct pod_host {
     bool answered;        // has become ready or failed once
     uint32_t incarnation; // counts how often it became ready
     int64_t heartbeat_wall_ns;
-    char error[256];          // of the last loss; "" if none
-    struct pod_failure *loss; // the last loss, for what it brings down
+    struct pod_host_load load; // as of then
+    char error[256];           // of the last loss; "" if none
+    struct pod_failure *loss;  // the last loss, for what it brings down
     // What it said of itself; NULL before the first time (topology.c).
     struct pod_host_info *info;
     unsigned features;

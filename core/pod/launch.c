@@ -12,6 +12,14 @@ void pod_launch_fail_locked(struct pod *pod, struct pod_op *op,
     pod_done_local_locked(pod, op);
 }
 
+void pod_launch_no_host_locked(struct pod *pod, struct pod_op *op,
+                               const struct pod_host *host)
+{
+    op->outcome = POD_SCHED_FAILED;
+    pod_fail_host_locked(pod, op, host);
+    pod_done_local_locked(pod, op);
+}
+
 // What it uses must still be there: a loss ends what waits for it, but one that
 // runs in spite of failures comes this far.
 static bool launch_have(struct pod *pod, struct pod_op *op,
@@ -19,10 +27,9 @@ static bool launch_have(struct pod *pod, struct pod_op *op,
 {
     if (pod_ahead_there(handle))
         return true;
-    pod_launch_fail_locked(
-        pod, op, handle->lost ? POD_REASON_BUFFER_LOST : POD_REASON_INTERNAL,
-        handle->lost ? "what it works on is lost"
-                     : "what it works on was not made");
+    op->outcome = POD_SCHED_FAILED;
+    pod_fail_missing_locked(pod, op, handle);
+    pod_done_local_locked(pod, op);
     return false;
 }
 
@@ -33,8 +40,7 @@ static void launch_simple(struct pod *pod, struct pod_op *op,
     struct pod_host *host = pod->hosts[op->host];
 
     if (!pod_host_up(host)) {
-        pod_launch_fail_locked(pod, op, POD_REASON_HOST_UNAVAILABLE,
-                               "its host is not connected");
+        pod_launch_no_host_locked(pod, op, host);
         return;
     }
     pod_call_init(&op->call, op, host, kind, op->number);

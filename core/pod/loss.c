@@ -50,12 +50,30 @@ static void loss_on_ready(void *arg, const struct pod_driver_info *info)
                   code == POD_OK ? NULL : err.text);
 }
 
-static void loss_on_heartbeat(void *arg)
+// A worker may say anything: sums wrap, and are shown as they are.
+static struct pod_host_load loss_load(const struct pod_driver_load *from)
+{
+    struct pod_host_load load = {.known = from != NULL};
+
+    if (from == NULL)
+        return load;
+    load.open_operations = from->open_operations;
+    for (size_t i = 0; i < from->core_count; i++) {
+        load.memory_used += from->cores[i].memory_used;
+        load.queued += from->cores[i].queued;
+        load.cores_busy += from->cores[i].busy ? 1 : 0;
+    }
+    return load;
+}
+
+static void loss_on_heartbeat(void *arg, const struct pod_driver_load *load)
 {
     struct pod_host *host = arg;
+    struct pod_host_load now = loss_load(load);
 
     pod_mutex_lock(&host->pod->lock);
     host->heartbeat_wall_ns = pod_clock_wall(&host->pod->options.clock);
+    host->load = now;
     pod_mutex_unlock(&host->pod->lock);
 }
 
@@ -188,12 +206,9 @@ static void loss_operations(struct pod *pod, struct pod_host *host,
 static void loss_remember(struct pod *pod, struct pod_host *host,
                           const struct pod_err *err)
 {
-    struct pod_err told = *err;
-
     loss_set_error(host, err);
-    pod_err_wrap(&told, "host %u was lost", host->id);
     pod_failure_unref(host->loss);
-    host->loss = pod_failure_new(pod, NULL, &told, false);
+    host->loss = pod_failure_new(pod, NULL, err, false);
     if (host->loss != NULL)
         host->loss->host = host->id;
 }
@@ -207,6 +222,7 @@ static void loss_on_lost(void *arg, const struct pod_err *err)
     pod_enter(pod, &after);
     bool was_up = pod_host_up(host);
     host->state = POD_HOST_LOST;
+    host->load.known = false;
     loss_remember(pod, host, err);
     if (!host->answered)
         pod_topology_failed_locked(pod, host);

@@ -209,8 +209,7 @@ void pod_output_tuple_locked(struct pod *pod, struct pod_op *op,
         return;
     }
     if (!pod_host_up(host)) {
-        pod_launch_fail_locked(pod, op, POD_REASON_HOST_UNAVAILABLE,
-                               "its host is not connected");
+        pod_launch_no_host_locked(pod, op, host);
         return;
     }
     pod_call_init(&op->call, op, host, POD_CALL_ALLOCATE_TUPLE, op->number);

@@ -660,6 +660,15 @@ enum pod_host_state {
 
 const char *pod_host_state_name(enum pod_host_state state);
 
+// What a host does, as it sees it itself: for all its clients.
+struct pod_host_load {
+    bool known;
+    uint64_t open_operations;
+    uint64_t memory_used; // by buffers, on all its cores
+    uint64_t queued;      // executions it has and has not done
+    uint32_t cores_busy;
+};
+
 struct pod_host_view {
     uint32_t id;
     const char *address;
@@ -675,6 +684,7 @@ struct pod_host_view {
     uint64_t open_operations;
     uint64_t finished_operations;
     uint64_t buffers;
+    struct pod_host_load load;
 };
 
 struct pod_chip_view {

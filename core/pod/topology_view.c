@@ -35,6 +35,7 @@ static void topology_lay_host(const struct pod_host *host,
         .open_operations = host->open_operations,
         .finished_operations = host->finished_operations,
         .buffers = host->buffers,
+        .load = host->load,
     };
 
     if (host->error[0] != '\0')

@@ -138,10 +138,27 @@ static void transfer_fail(struct pod_transfer *transfer, enum pod_reason reason,
     pod_fail_locked(transfer->pod, op, reason, text);
 }
 
-static bool transfer_hosts_up(const struct pod_transfer *transfer)
+// The host it needs that is not connected, or NULL.
+static const struct pod_host *
+transfer_host_down(const struct pod_transfer *transfer)
 {
-    return (transfer->from == NULL || pod_host_up(transfer->from)) &&
-           (transfer->to == NULL || pod_host_up(transfer->to));
+    if (transfer->from != NULL && !pod_host_up(transfer->from))
+        return transfer->from;
+    if (transfer->to != NULL && !pod_host_up(transfer->to))
+        return transfer->to;
+    return NULL;
+}
+
+static void transfer_fail_host(struct pod_transfer *transfer,
+                               const struct pod_host *host)
+{
+    struct pod_op *op = transfer->op;
+
+    transfer->failing = true;
+    if (op->outcome != POD_SCHED_SUCCEEDED || pod_op_ended(op))
+        return;
+    op->outcome = POD_SCHED_FAILED;
+    pod_fail_host_locked(transfer->pod, op, host);
 }
 
 // Begins as many pieces as there are free slots.
@@ -149,11 +166,10 @@ static void transfer_pump(struct pod_transfer *transfer,
                           struct pod_after *after)
 {
     size_t chunk = pod_transfer_piece(transfer);
+    const struct pod_host *down = transfer_host_down(transfer);
 
-    if (!transfer->failing && transfer->next < transfer->total &&
-        !transfer_hosts_up(transfer))
-        transfer_fail(transfer, POD_REASON_HOST_UNAVAILABLE,
-                      "its host is not connected");
+    if (!transfer->failing && transfer->next < transfer->total && down != NULL)
+        transfer_fail_host(transfer, down);
     while (!transfer->failing && !transfer->full &&
            transfer->next < transfer->total) {
         struct pod_transfer_slot *slot =

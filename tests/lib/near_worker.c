@@ -12,6 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "proto/cloud_service.h"
 #include "proto/gang_link.h"
 #include "proto/peers.h"
 #include "proto/pod_service.h"
@@ -25,6 +26,7 @@ struct near_worker {
     struct pod_gang_hub *hub;
     struct gang_links *gangs;
     struct pod_service *service;
+    struct cloud_service *cloud;
     struct rpc_server *server;
 };
 
@@ -39,24 +41,28 @@ static void near_worker_tick(void *arg)
 
 static void near_worker_serve(struct near_worker *near)
 {
-    struct rpc_method methods[POD_SERVICE_METHODS];
+    struct rpc_method methods[POD_SERVICE_METHODS + CLOUD_METHODS];
     struct rpc_server_options options = {
         .listen = "127.0.0.1:0",
         .methods = methods,
-        .method_count = POD_SERVICE_METHODS,
         .tick_ns = POD_NS_PER_S / 4,
         .tick = near_worker_tick,
         .tick_arg = near,
     };
     struct pod_err err;
 
-    pod_service_methods(near->service, methods);
+    if (near->cloud != NULL) {
+        cloud_service_methods(near->cloud, methods);
+        options.method_count = CLOUD_METHODS;
+    } else {
+        pod_service_methods(near->service, methods);
+        options.method_count = POD_SERVICE_METHODS;
+    }
     assert_int_equal(rpc_server_new(near->loop, &options, &near->server, &err),
                      POD_OK);
 }
 
-struct near_worker *near_worker_start(struct pod_driver *owned_driver,
-                                      struct pod_gang_hub *hub, uint32_t chips)
+static struct near_worker *near_worker_new(struct pod_driver *owned_driver)
 {
     struct near_worker *near = pod_calloc(1, sizeof(*near));
     struct worker_options options = {
@@ -69,6 +75,14 @@ struct near_worker *near_worker_start(struct pod_driver *owned_driver,
     assert_non_null(near);
     assert_int_equal(worker_new(&options, &near->worker, &err), POD_OK);
     assert_int_equal(rpc_loop_new(&near->loop, &err), POD_OK);
+    return near;
+}
+
+struct near_worker *near_worker_start(struct pod_driver *owned_driver,
+                                      struct pod_gang_hub *hub, uint32_t chips)
+{
+    struct near_worker *near = near_worker_new(owned_driver);
+
     near->peers = peers_new(near->loop, NULL);
     assert_non_null(near->peers);
     if (hub != NULL) {
@@ -94,6 +108,23 @@ struct near_worker *near_worker_start(struct pod_driver *owned_driver,
     return near;
 }
 
+struct near_worker *near_worker_start_plain(struct pod_driver *owned_driver,
+                                            const struct worker_slice *slice)
+{
+    struct near_worker *near = near_worker_new(owned_driver);
+    struct cloud_options options = {
+        .worker = near->worker,
+        .slice = *slice,
+        .first_client = 1 + slice->host_id,
+        .idle_seconds = 3600,
+    };
+
+    near->cloud = cloud_service_new(&options);
+    assert_non_null(near->cloud);
+    near_worker_serve(near);
+    return near;
+}
+
 const char *near_worker_address(const struct near_worker *near)
 {
     return rpc_server_address(near->server);
@@ -110,6 +141,7 @@ void near_worker_stop(struct near_worker *near)
     rpc_loop_free(near->loop);
     worker_free(near->worker);
     pod_service_free(near->service);
+    cloud_service_free(near->cloud);
     gang_links_free(near->gangs);
     pod_gang_hub_unref(near->hub);
     pod_free(near);

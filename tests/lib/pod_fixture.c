@@ -254,6 +254,22 @@ uint64_t fixture_root(struct fixture *fix, uint64_t number)
     return root;
 }
 
+void fixture_assert_detail(struct fixture *fix, uint64_t number,
+                           const char *begin, const char *end)
+{
+    struct pod_event_view view;
+    struct pod_err err;
+
+    assert_int_equal(pod_get_event(fix->pod, number, &view, &err), POD_OK);
+    assert_true(view.has_error);
+    const char *detail = view.root_error.detail;
+    size_t length = strlen(detail);
+    if (strncmp(detail, begin, strlen(begin)) != 0 || length < strlen(end) ||
+        strcmp(detail + length - strlen(end), end) != 0)
+        fail_msg("op-%llu: %s", (unsigned long long)number, detail);
+    pod_event_view_fini(&view);
+}
+
 void fixture_assert_reason(struct fixture *fix, uint64_t number,
                            const char *reason)
 {

@@ -53,6 +53,9 @@ uint64_t fixture_execute(struct fixture *fix, uint64_t load, uint64_t input,
 enum pod_sched_state fixture_state(struct fixture *fix, uint64_t number);
 // What the event's root cause is: its operation and its reason.
 uint64_t fixture_root(struct fixture *fix, uint64_t number);
+// That the root's words begin and end like that.
+void fixture_assert_detail(struct fixture *fix, uint64_t number,
+                           const char *begin, const char *end);
 void fixture_assert_reason(struct fixture *fix, uint64_t number,
                            const char *reason);
 

@@ -30,6 +30,9 @@ struct calls_watch {
     int inlined;
     int late; // completions with lost before the observer heard of it
     struct pod_driver_info info;
+    uint64_t open_operations; // of the last sign of life that told
+    size_t load_cores;
+    struct pod_driver_core_load load; // of the first core
 };
 
 struct calls_record {
@@ -81,12 +84,18 @@ static inline void calls_on_lost(void *arg, const struct pod_err *err)
     pod_mutex_unlock(&watch->lock);
 }
 
-static inline void calls_on_beat(void *arg)
+static inline void calls_on_beat(void *arg, const struct pod_driver_load *load)
 {
     struct calls_watch *watch = arg;
 
     pod_mutex_lock(&watch->lock);
     watch->beats++;
+    if (load != NULL) {
+        watch->open_operations = load->open_operations;
+        watch->load_cores = load->core_count;
+        watch->load = load->core_count > 0 ? load->cores[0]
+                                           : (struct pod_driver_core_load){0};
+    }
     pod_cond_broadcast(&watch->changed);
     pod_mutex_unlock(&watch->lock);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,9 +198,15 @@ static void test_loss_of_a_host(void **state)
     assert_state(fix, running, "LOST");
     assert_state(fix, write, "SKIPPED");
     fixture_assert_reason(fix, write, "BUFFER_LOST");
+    char begin[64];
+    (void)snprintf(begin, sizeof(begin), "buf-%llu was lost with host 1 at ",
+                   (unsigned long long)buffer);
+    fixture_assert_detail(fix, write, begin, "Z: cable cut");
+    fixture_assert_detail(fix, running, "host 1 was lost: cable cut", "");
     assert_int_equal(fixture_root(fix, write), buffer);
     assert_state(fix, place, "FAILED");
     fixture_assert_reason(fix, place, "HOST_UNAVAILABLE");
+    fixture_assert_detail(fix, place, "host 1 was lost: cable cut", "");
     assert_int_equal(buffer_state(fix, buffer), POD_HANDLE_LOST);
     assert_int_equal(buffer_state(fix, kept), POD_HANDLE_READY);
     assert_state(fix, fixture_read(fix, buffer), "SKIPPED");
