@@ -9,41 +9,18 @@
 // clang-format off
 #include <cmocka.h>
 // clang-format on
-#include <spawn.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-// The interpreter of the distribution, for which the gRPC package is made.
-static const char python[] = "/usr/bin/python3";
-
-static int run(const char *const argv[])
-{
-    pid_t child = 0;
-    int status = 0;
-    // posix_spawn takes them without const, and leaves them alone.
-    union {
-        const char *const *from;
-        char *const *to;
-    } arguments = {.from = argv};
-    assert_int_equal(
-        posix_spawn(&child, argv[0], NULL, NULL, arguments.to, environ), 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+#include "tests/lib/script.h"
 
 static void run_case(void **state)
 {
-    const char *const argv[] = {python, "tests/wire/drive_worker.py", *state,
-                                NULL};
-    assert_int_equal(run(argv), 0);
+    assert_int_equal(test_script_run("tests/wire/drive_worker.py", *state), 0);
 }
 
 static void run_pod_case(void **state)
 {
-    const char *const argv[] = {python, "tests/wire/drive_pod_worker.py",
-                                *state, NULL};
-    assert_int_equal(run(argv), 0);
+    assert_int_equal(test_script_run("tests/wire/drive_pod_worker.py", *state),
+                     0);
 }
 
 // Of drive_worker.py.

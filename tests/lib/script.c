@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/lib/script.h"
+
+#include <setjmp.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+
+int test_script_run(const char *path, const char *argument)
+{
+    static const char python[] = "/usr/bin/python3";
+    const char *const argv[] = {python, "-B", path, argument, NULL};
+    pid_t child = 0;
+    int status = 0;
+    // posix_spawn takes them without const, and leaves them alone.
+    union {
+        const char *const *from;
+        char *const *to;
+    } arguments = {.from = argv};
+    assert_int_equal(
+        posix_spawn(&child, python, NULL, NULL, arguments.to, environ), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
