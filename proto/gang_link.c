@@ -170,17 +170,13 @@ static enum pod_code gang_open_out(struct gang_link *link, struct gang_out *out,
                                                             GANG_BATCH_BYTES};
     Pod__Worker__V1__ExchangeRequest first =
         POD__WORKER__V1__EXCHANGE_REQUEST__INIT;
-    struct rpc_channel *channel = NULL;
     if (out->session == 0)
         return pod_err_set(err, POD_REASON_HOST_LOST,
                            "worker %s is not connected", out->address);
-    enum pod_code code =
-        peers_channel(link->links->peers, out->address, &channel, err);
-    if (code != POD_OK)
-        return code;
     atomic_fetch_add(&link->refs, 1); // the stream's
-    code = rpc_stream_open(channel, "/pod.worker.v1.PodWorker/Exchange",
-                           &settings, &events, out, &out->stream, err);
+    enum pod_code code = peers_open(link->links->peers, out->address,
+                                    "/pod.worker.v1.PodWorker/Exchange",
+                                    &settings, &events, out, &out->stream, err);
     if (code != POD_OK) {
         gang_link_unref(link);
         return code;

@@ -142,8 +142,9 @@ struct gd_info {
 struct gd_dialect {
     const char *name;
     const char *stream_method;
-    bool reopens;  // RESET is done by connecting anew
-    bool says_ids; // its texts name operations as ours do (text_ids.h)
+    bool reopens;    // RESET is done by connecting anew
+    bool says_ids;   // its texts name operations as ours do (text_ids.h)
+    bool data_apart; // its data stream may be on a connection of its own
     // The message for a request, or NULL with *err set.
     struct pod_wire_out *(*encode)(struct gd *driver, struct gd_item *item,
                                    const struct gd_request *request,
@@ -175,7 +176,8 @@ struct gd_link {
     struct gd *driver;
     const struct gd_dialect *dialect;
     struct rpc_channel *channel;
-    struct rpc_channel *first; // that was replaced, or NULL
+    struct rpc_channel *first;        // that was replaced, or NULL
+    struct rpc_channel *data_channel; // of GD_DATA; NULL: the same
     struct rpc_stream *streams[GD_STREAMS];
     struct gd_link_stream {
         struct gd_link *link;

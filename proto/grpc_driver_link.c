@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection: a channel, the calls that open it and keep it alive, and its
-// two streams. Small operations have a stream of their own, so that they do
-// not queue behind pieces of data.
+// What connects podd with a worker: a channel, the calls that open it and keep
+// it alive, and two streams. Small operations have a stream of their own, so
+// that they do not queue behind pieces of data. On a slow network these would
+// still wait in one socket, and signs of life with them, until the worker is
+// taken for lost; so with our own workers data has a connection of its own.
 #include <string.h>
 
 #include "core/base/clock.h"
@@ -33,15 +35,16 @@ static void link_free(struct gd_link *link)
         rpc_stream_unref(link->streams[i]);
     rpc_call_unref(link->opening);
     rpc_channel_free(link->first);
+    rpc_channel_free(link->data_channel);
     rpc_channel_free(link->channel);
     gd_info_free(link->info);
     pod_free(link);
 }
 
-enum pod_code gd_link_channel_locked(struct gd_link *link, int max_bytes,
-                                     struct pod_err *err)
+static enum pod_code link_channel_new(struct gd *driver, int max_bytes,
+                                      struct rpc_channel **out_channel,
+                                      struct pod_err *err)
 {
-    struct gd *driver = link->driver;
     struct rpc_channel_options options = {
         .target = driver->address,
         .tls = gd_hub_tls(driver->hub),
@@ -54,9 +57,17 @@ enum pod_code gd_link_channel_locked(struct gd_link *link, int max_bytes,
         .keepalive_ns = GD_KEEPALIVE_NS,
         .keepalive_timeout_ns = driver->times.silence_ns,
     };
+
+    return rpc_channel_new(gd_hub_loop(driver->hub), &options, out_channel,
+                           err);
+}
+
+enum pod_code gd_link_channel_locked(struct gd_link *link, int max_bytes,
+                                     struct pod_err *err)
+{
     struct rpc_channel *channel = NULL;
     enum pod_code code =
-        rpc_channel_new(gd_hub_loop(driver->hub), &options, &channel, err);
+        link_channel_new(link->driver, max_bytes, &channel, err);
 
     if (code != POD_OK)
         return code;
@@ -175,7 +186,10 @@ static void link_on_ended(void *arg, enum pod_code code, const char *text)
     pod_mutex_unlock(&driver->lock);
 }
 
-enum pod_code gd_link_streams_locked(struct gd_link *link, struct pod_err *err)
+static enum pod_code link_open_stream_locked(struct gd_link *link,
+                                             enum gd_stream stream,
+                                             struct rpc_channel *channel,
+                                             struct pod_err *err)
 {
     static const struct rpc_stream_settings settings = {.batch_bytes =
                                                             GD_BATCH_BYTES};
@@ -183,19 +197,32 @@ enum pod_code gd_link_streams_locked(struct gd_link *link, struct pod_err *err)
         .message = link_on_message,
         .ended = link_on_ended,
     };
+    enum pod_code code = rpc_stream_open(
+        channel, link->dialect->stream_method, &settings, &events,
+        &link->stream_args[stream], &link->streams[stream], err);
 
-    for (int i = 0; i < GD_STREAMS; i++) {
-        enum pod_code code = rpc_stream_open(
-            link->channel, link->dialect->stream_method, &settings, &events,
-            &link->stream_args[i], &link->streams[i], err);
-        if (code != POD_OK)
-            return code;
-        link->pending++;
-        if (link->dialect->greet != NULL)
-            rpc_stream_send(link->streams[i],
-                            link->dialect->greet(link, (enum gd_stream)i));
-    }
+    if (code != POD_OK)
+        return code;
+    link->pending++;
+    if (link->dialect->greet != NULL)
+        rpc_stream_send(link->streams[stream],
+                        link->dialect->greet(link, stream));
     return POD_OK;
+}
+
+enum pod_code gd_link_streams_locked(struct gd_link *link, struct pod_err *err)
+{
+    struct rpc_channel *data = link->channel;
+    enum pod_code code =
+        link_open_stream_locked(link, GD_CONTROL, link->channel, err);
+
+    if (code == POD_OK && link->dialect->data_apart) {
+        code = link_channel_new(link->driver, 0, &link->data_channel, err);
+        data = link->data_channel;
+    }
+    if (code == POD_OK)
+        code = link_open_stream_locked(link, GD_DATA, data, err);
+    return code;
 }
 
 // ------------------------------------------------------------------- let go

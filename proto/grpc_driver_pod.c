@@ -348,6 +348,7 @@ const struct gd_dialect gd_pod_dialect = {
     .name = "pod.worker.v1",
     .stream_method = "/pod.worker.v1.PodWorker/Session",
     .says_ids = true,
+    .data_apart = true,
     .encode = gd_entry_encode,
     .greet = pw_greet,
     .beat = pw_beat,

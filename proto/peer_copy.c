@@ -156,16 +156,12 @@ static enum pod_code copy_open(struct peer_copy *copy, struct pod_err *err)
     static const struct rpc_stream_events events = {.message = copy_message,
                                                     .ended = copy_ended};
     static const struct rpc_stream_settings settings = {.batch_bytes = 0};
-    struct rpc_channel *channel = NULL;
     if (copy->service->peers == NULL)
         return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
                            "this worker reaches no others");
-    enum pod_code code =
-        peers_channel(copy->service->peers, copy->address, &channel, err);
-    if (code != POD_OK)
-        return code;
-    return rpc_stream_open(channel, "/pod.worker.v1.PodWorker/Fetch", &settings,
-                           &events, copy, &copy->stream, err);
+    return peers_open(copy->service->peers, copy->address,
+                      "/pod.worker.v1.PodWorker/Fetch", &settings, &events,
+                      copy, &copy->stream, err);
 }
 
 static void copy_start(struct worker_task *task, struct worker_op *op,

@@ -17,7 +17,7 @@ struct peers_entry {
 };
 
 struct peers {
-    struct pod_mutex lock; // guards the list
+    struct pod_mutex lock; // guards the list and the channels in it
     struct pod_list entries;
     size_t count;
     struct rpc_loop *loop;
@@ -70,11 +70,11 @@ void peers_free(struct peers *peers)
     pod_free(peers);
 }
 
-static enum pod_code peers_add_locked(struct peers *peers, const char *address,
-                                      struct rpc_channel **out_channel,
-                                      struct pod_err *err)
+static enum pod_code peers_connect(const struct peers *peers,
+                                   const char *address,
+                                   struct rpc_channel **out_channel,
+                                   struct pod_err *err)
 {
-    size_t length = strlen(address);
     struct rpc_tls tls = {
         .ca = peers->ca, .cert = peers->cert, .key = peers->key};
     struct rpc_channel_options options = {
@@ -83,6 +83,14 @@ static enum pod_code peers_add_locked(struct peers *peers, const char *address,
         .keepalive_ns = PEERS_KEEPALIVE_S * POD_NS_PER_S,
         .keepalive_timeout_ns = PEERS_KEEPALIVE_S * POD_NS_PER_S,
     };
+    return rpc_channel_new(peers->loop, &options, out_channel, err);
+}
+
+static enum pod_code peers_add_locked(struct peers *peers, const char *address,
+                                      struct rpc_channel **out_channel,
+                                      struct pod_err *err)
+{
+    size_t length = strlen(address);
     if (peers->count == PEERS_MAX)
         return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
                            "%d other workers are connected", PEERS_MAX);
@@ -90,8 +98,7 @@ static enum pod_code peers_add_locked(struct peers *peers, const char *address,
     if (entry == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     memcpy(entry->address, address, length + 1);
-    enum pod_code code =
-        rpc_channel_new(peers->loop, &options, &entry->channel, err);
+    enum pod_code code = peers_connect(peers, address, &entry->channel, err);
     if (code != POD_OK) {
         pod_free(entry);
         return code;
@@ -102,24 +109,44 @@ static enum pod_code peers_add_locked(struct peers *peers, const char *address,
     return POD_OK;
 }
 
-enum pod_code peers_channel(struct peers *peers, const char *address,
-                            struct rpc_channel **out_channel,
-                            struct pod_err *err)
+// The channel to an address; it is connected, or may come to be.
+static enum pod_code peers_find_locked(struct peers *peers, const char *address,
+                                       struct rpc_channel **out_channel,
+                                       struct pod_err *err)
 {
-    enum pod_code code = POD_OK;
+    struct rpc_channel *fresh = NULL;
+    struct peers_entry *entry = NULL;
+    for (struct pod_list *item = peers->entries.next;
+         item != &peers->entries && entry == NULL; item = item->next) {
+        entry = POD_CONTAINER(item, struct peers_entry, link);
+        if (strcmp(entry->address, address) != 0)
+            entry = NULL;
+    }
+    if (entry == NULL)
+        return peers_add_locked(peers, address, out_channel, err);
+    if (rpc_channel_state(entry->channel, false) == RPC_FAILING) {
+        enum pod_code code = peers_connect(peers, address, &fresh, err);
+        if (code != POD_OK)
+            return code;
+        rpc_channel_free(entry->channel); // it has no stream that could go on
+        entry->channel = fresh;
+    }
+    *out_channel = entry->channel;
+    return POD_OK;
+}
+
+enum pod_code peers_open(struct peers *peers, const char *address,
+                         const char *method,
+                         const struct rpc_stream_settings *settings,
+                         const struct rpc_stream_events *events, void *arg,
+                         struct rpc_stream **out_stream, struct pod_err *err)
+{
     struct rpc_channel *channel = NULL;
     pod_mutex_lock(&peers->lock);
-    for (struct pod_list *item = peers->entries.next;
-         item != &peers->entries && channel == NULL; item = item->next) {
-        struct peers_entry *entry =
-            POD_CONTAINER(item, struct peers_entry, link);
-        if (strcmp(entry->address, address) == 0)
-            channel = entry->channel;
-    }
-    if (channel == NULL)
-        code = peers_add_locked(peers, address, &channel, err);
-    pod_mutex_unlock(&peers->lock);
+    enum pod_code code = peers_find_locked(peers, address, &channel, err);
     if (code == POD_OK)
-        *out_channel = channel;
+        code = rpc_stream_open(channel, method, settings, events, arg,
+                               out_stream, err);
+    pod_mutex_unlock(&peers->lock);
     return code;
 }

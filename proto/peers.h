@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels to other workers, made when they are first needed and kept.
+// Connections to other workers, made when they are first needed and kept.
 #ifndef POD_PROTO_PEERS_H
 #define POD_PROTO_PEERS_H
 
@@ -14,11 +14,15 @@ enum { PEERS_MAX = 1024 }; // channels at a time
 struct peers *peers_new(struct rpc_loop *loop, const struct rpc_tls *tls);
 // After every call and stream on them has ended. NULL is allowed.
 void peers_free(struct peers *peers);
-// The channel to an address, borrowed, for as long as the peers. Any thread.
-// BAD_VALUE, TOO_MANY_REQUESTS, OUT_OF_MEMORY.
-enum pod_code peers_channel(struct peers *peers, const char *address,
-                            struct rpc_channel **out_channel,
-                            struct pod_err *err)
+// Opens a stream to an address, as rpc_stream_open does. Where the last attempt
+// to connect has failed, a new one is made at once: a worker that is back need
+// not wait for a backoff of times when it was away. Any thread. BAD_VALUE,
+// TOO_MANY_REQUESTS, OUT_OF_MEMORY.
+enum pod_code peers_open(struct peers *peers, const char *address,
+                         const char *method,
+                         const struct rpc_stream_settings *settings,
+                         const struct rpc_stream_events *events, void *arg,
+                         struct rpc_stream **out_stream, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 #endif
