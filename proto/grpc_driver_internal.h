@@ -214,7 +214,8 @@ struct gd {
     enum gd_state state;
     bool opened;
     bool closing;
-    bool lost_told; // since it was ready last; `told` says what
+    bool lost_told;        // since it was ready last; `told` says what
+    uint64_t left_session; // of the last link to one of our workers, or 0
     bool hurry;
     struct gd_item *reset; // waits for a new connection, or NULL
     struct gd_link *link;  // the present one, or NULL

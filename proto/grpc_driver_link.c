@@ -234,6 +234,8 @@ void gd_link_drop_locked(struct gd *driver)
     if (link == NULL)
         return;
     driver->link = NULL;
+    if (link->dialect == &gd_pod_dialect && link->session != 0)
+        driver->left_session = link->session;
     pod_list_push_back(&driver->old_links, &link->link);
     if (link->dialect != NULL && link->dialect->leave != NULL)
         link->dialect->leave(link);

@@ -153,6 +153,7 @@ enum pod_code gd_pod_begin_locked(struct gd_link *link, struct pod_err *err)
     hello.min_version = POD_WORKER_VERSION;
     hello.max_version = POD_WORKER_VERSION;
     hello.client = client;
+    hello.replaces = link->driver->left_session;
     return gd_link_call_locked(link, &unary, pod_wire_pack(&hello.base), err);
 }
 

@@ -122,6 +122,19 @@ static struct pod_wire_out *pod_hello_pack(const struct pod_service *service,
     return out;
 }
 
+// Ends the session that a client has lost with its connection. What it ran
+// would hold cores and memory until the worker sees that, too.
+static void pod_replace_session(struct pod_service *service, uint64_t id)
+{
+    struct worker_session *session =
+        (id & POD_SESSION_BIT) != 0 ? worker_find(service->worker, id) : NULL;
+    if (session == NULL)
+        return;
+    worker_close(session, "its client has connected anew", NULL, NULL);
+    answers_end_session(&service->streams, session);
+    worker_session_unref(session);
+}
+
 static void pod_hello(void *arg, struct rpc_request *request, const void *data,
                       size_t size)
 {
@@ -142,6 +155,8 @@ static void pod_hello(void *arg, struct rpc_request *request, const void *data,
                 "this worker speaks version %d, the client %" PRIu32
                 " to %" PRIu32,
                 POD_SERVICE_VERSION, hello->min_version, hello->max_version);
+        else
+            pod_replace_session(service, hello->replaces);
     }
     pod_wire_free(message);
     if (code == POD_OK)

@@ -106,6 +106,33 @@ def case_hello():
     again.stop()
 
 
+def case_hello_replaces_a_session():
+    worker = Worker("--hbm", "1MiB")
+    c, other = Session(worker), Session(worker)
+    load = loaded(c, SPIN, format=HLO_TEXT)
+    whole = W.Allocate(core=0, raw_bytes=1 << 19)
+    for s in (c, other):
+        s.run(s.entry(10, allocate=whole))
+    scalar = W.Allocate(core=0, raw_bytes=4)
+    full = other.run(other.entry(11, allocate=whole))
+    equal(codes(full), {11: 8}, "the memory is used")
+    other.run(other.entry(12, deallocate=W.Deallocate(buffer=10)))
+    c.run(c.entry(11, allocate=scalar), c.entry(12, allocate=scalar))
+    c.send(execute(c, 13, load, [11], [12], started=True))
+    equal(c.control.take(1)[0].started, True, "it runs")
+    # One of nobody, and one of the other protocol, whose numbers are small.
+    Session(worker, replaces=7).close()
+    Session(worker, replaces=(1 << 63) | 7).close()
+    new = Session(worker, replaces=c.id)
+    equal(c.control.ended() is not None, True, "its stream ends")
+    until(lambda: new.beat().open_operations == 0, "nothing runs")
+    until(lambda: new.beat().cores[0].memory_used == 0, "all is free")
+    equal(codes(other.run(other.entry(13, allocate=whole))), {13: 0}, "other")
+    for s in (new, other):
+        s.close()
+    worker.stop()
+
+
 def case_chunks():
     worker = Worker("--hbm", "64MiB")
     c = Session(worker)

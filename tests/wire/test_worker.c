@@ -52,6 +52,7 @@ static char cases[][48] = {
 // Of drive_pod_worker.py.
 static char pod_cases[][48] = {
     "hello",
+    "hello_replaces_a_session",
     "chunks",
     "order_and_failure",
     "cancel",

@@ -328,10 +328,13 @@ def sum_over_replicas(shape):
 class Session:
     """A session of pod.worker.v1.PodWorker."""
 
-    def __init__(self, worker, version=(1, 1)):
+    def __init__(self, worker, version=(1, 1), replaces=0):
         self.channel = grpc.insecure_channel(worker.address, options=OPTIONS)
         request = W.HelloRequest(
-            min_version=version[0], max_version=version[1], client="test"
+            min_version=version[0],
+            max_version=version[1],
+            client="test",
+            replaces=replaces,
         )
         reply = self.unary("Hello", request)
         self.hello = W.HelloResponse.FromString(reply)
