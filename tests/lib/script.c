@@ -12,19 +12,29 @@
 #include <cmocka.h>
 // clang-format on
 
-int test_script_run(const char *path, const char *argument)
+pid_t test_script_start(const char *path, const char *argument)
 {
     static const char python[] = "/usr/bin/python3";
     const char *const argv[] = {python, "-B", path, argument, NULL};
-    pid_t child = 0;
-    int status = 0;
+    pid_t script = 0;
     // posix_spawn takes them without const, and leaves them alone.
     union {
         const char *const *from;
         char *const *to;
     } arguments = {.from = argv};
     assert_int_equal(
-        posix_spawn(&child, python, NULL, NULL, arguments.to, environ), 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
+        posix_spawn(&script, python, NULL, NULL, arguments.to, environ), 0);
+    return script;
+}
+
+int test_script_end(pid_t script)
+{
+    int status = 0;
+    assert_int_equal(waitpid(script, &status, 0), script);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int test_script_run(const char *path, const char *argument)
+{
+    return test_script_end(test_script_start(path, argument));
 }

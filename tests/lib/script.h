@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a test that is a script, as a process of its own.
+// Tests that are scripts, as processes of their own.
 #ifndef POD_TESTS_SCRIPT_H
 #define POD_TESTS_SCRIPT_H
 
+#include <sys/types.h>
+
 // By the interpreter of the distribution, for which its packages are made.
-// `argument` may be NULL. Returns the exit code, or -1 after a signal; fails
-// the test if it cannot be started.
+// `argument` may be NULL. Fails the test if it cannot be started.
+pid_t test_script_start(const char *path, const char *argument);
+// Waits for its end; the exit code, or -1 after a signal.
+int test_script_end(pid_t script);
+// Both.
 int test_script_run(const char *path, const char *argument);
 
 #endif
