@@ -17,6 +17,7 @@ void answers_list_fini(struct answers_list *list)
 static void answers_free(struct answers *answers)
 {
     rpc_stream_unref(answers->stream);
+    pod_trace_unref(answers->trace);
     pod_mutex_fini(&answers->lock);
     pod_free(answers);
 }

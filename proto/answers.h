@@ -34,8 +34,10 @@ struct answers {
     // Makes the message of an answer. NULL: no memory.
     struct pod_wire_out *(*pack)(struct answers *answers,
                                  const struct worker_answer *answer);
-    void *service; // for the owner
-    bool control;  // for the owner: the session ends with it
+    struct pod_trace *trace; // of the last entry that said one, with a
+                             // reference; only the stream's own events use it
+    void *service;           // for the owner
+    bool control;            // for the owner: the session ends with it
 };
 
 void answers_list_init(struct answers_list *list);

@@ -415,8 +415,7 @@ static void cloud_submit(struct cloud_work *work, struct answers *answers)
     if (code == POD_OK)
         worker_submit(work->session, &work->request, &answers->sink);
     else
-        worker_refuse(work->session, work->request.number, &err,
-                      &answers->sink);
+        worker_refuse(work->session, &work->request, &err, &answers->sink);
     pod_blob_unref(work->request.data);
 }
 

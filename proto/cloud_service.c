@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "core/base/log.h"
 #include "core/base/mem.h"
 #include "proto/cloud_internal.h"
 
@@ -57,8 +56,7 @@ static void cloud_open(void *arg, struct rpc_request *request, const void *data,
     }
     response.has_max_idle_time_seconds = 1;
     response.max_idle_time_seconds = (int32_t)service->idle_seconds;
-    pod_log(POD_LOG_INFO, "worker", "client %" PRIu32 " opened from %s",
-            response.client_id, rpc_request_peer(request));
+    worker_log_client(response.client_id, rpc_request_peer(request), "OPENED");
     rpc_request_reply(request, pod_wire_pack(&response.base));
 }
 
@@ -137,7 +135,7 @@ static void cloud_reset(void *arg, struct rpc_request *request,
         rpc_request_fail(request, POD_RESOURCE_EXHAUSTED, "no memory");
         return;
     }
-    pod_log(POD_LOG_INFO, "worker", "reset from %s", rpc_request_peer(request));
+    worker_log_client(0, rpc_request_peer(request), "RESET");
     reset->request = request;
     atomic_init(&reset->left, 1);
     cloud_reset_all(service, reset, ids, count);

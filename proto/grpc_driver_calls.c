@@ -112,7 +112,7 @@ static struct gd_item *calls_item_new(const struct pod_driver_call *call,
     return item;
 }
 
-static enum gd_stream calls_stream(const struct gd_request *request)
+enum gd_stream gd_request_stream(const struct gd_request *request)
 {
     size_t bytes = request->data != NULL ? request->data->size : request->count;
 
@@ -173,11 +173,22 @@ static bool calls_reopen_locked(struct gd *driver, struct gd_item *item,
     return true;
 }
 
+// What comes next on the stream may refer to this trace.
+static void calls_told_locked(struct gd_link *link, enum gd_stream stream,
+                              struct pod_trace *trace)
+{
+    if (trace == NULL || link->told[stream] == trace)
+        return;
+    pod_trace_unref(link->told[stream]);
+    link->told[stream] = pod_trace_ref(trace);
+}
+
 static bool calls_send_locked(struct gd *driver, struct gd_item *item,
                               const struct gd_request *request,
                               struct pod_err *err)
 {
     struct gd_link *link = driver->link;
+    enum gd_stream stream = gd_request_stream(request);
 
     if (item->kind == GD_RESET && link->dialect->reopens)
         return calls_reopen_locked(driver, item, err);
@@ -191,12 +202,14 @@ static bool calls_send_locked(struct gd *driver, struct gd_item *item,
         pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
         return false;
     }
+    rpc_stream_send(link->streams[stream], out);
+    calls_told_locked(link, stream, item->call.trace);
     // What the callers lend to us ends with the call.
+    item->call.trace = NULL;
     item->call.waits = NULL;
     item->call.wait_count = 0;
     item->call.orders = NULL;
     item->call.order_count = 0;
-    rpc_stream_send(link->streams[calls_stream(request)], out);
     return true;
 }
 

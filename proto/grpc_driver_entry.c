@@ -40,6 +40,8 @@ struct entry_body {
         Pod__Worker__V1__Execute execute;
         Pod__Worker__V1__Reset reset;
     } as;
+    Pod__Worker__V1__Trace trace;
+    char traceparent[POD_TRACEPARENT_BYTES];
     void *blocks[ENTRY_MAX_BLOCKS]; // freed with it
     size_t block_count;
     struct pod_err *err;
@@ -446,6 +448,31 @@ static struct pod_wire_out *entry_pack(const struct gd_request *request,
     return out;
 }
 
+// Says where it comes from, unless the entry before it on its stream did.
+static void entry_body_trace(const struct gd *driver,
+                             const struct gd_item *item,
+                             const struct gd_request *request,
+                             struct entry_body *body)
+{
+    struct pod_trace *trace = item->call.trace;
+    enum gd_stream stream = gd_request_stream(request);
+
+    body->entry.operation = item->call.operation;
+    if (trace == NULL)
+        return;
+    if (trace->trace_id[0] != '\0')
+        body->entry.span = item->call.span;
+    if (driver->link->told[stream] == trace) {
+        body->entry.same_trace = true;
+        return;
+    }
+    pod__worker__v1__trace__init(&body->trace);
+    pod_trace_print(trace, body->traceparent);
+    body->trace.request_id = trace->request_id;
+    body->trace.traceparent = body->traceparent;
+    body->entry.trace = &body->trace;
+}
+
 struct pod_wire_out *gd_entry_encode(struct gd *driver, struct gd_item *item,
                                      const struct gd_request *request,
                                      struct pod_err *err)
@@ -463,6 +490,7 @@ struct pod_wire_out *gd_entry_encode(struct gd *driver, struct gd_item *item,
     body.entry.op = item->wire;
     body.entry.priority = item->call.priority;
     body.entry.want_started = item->call.started != NULL;
+    entry_body_trace(driver, item, request, &body);
     if (entry_body_waits(driver, item, &body) &&
         entry_body_fill(driver, item, request, handle, &body))
         out = entry_pack(request, handle, &body);

@@ -179,6 +179,7 @@ struct gd_link {
     struct rpc_channel *first;        // that was replaced, or NULL
     struct rpc_channel *data_channel; // of GD_DATA; NULL: the same
     struct rpc_stream *streams[GD_STREAMS];
+    struct pod_trace *told[GD_STREAMS]; // said last on each, with a reference
     struct gd_link_stream {
         struct gd_link *link;
         enum gd_stream stream;
@@ -361,6 +362,8 @@ void gd_call_execute(struct pod_driver *base,
                      const struct pod_driver_execute *execute);
 void gd_call_reset(struct pod_driver *base, const struct pod_driver_call *call);
 void gd_call_cancel(struct pod_driver *base, uint64_t op);
+// The stream on which a request travels.
+enum gd_stream gd_request_stream(const struct gd_request *request);
 // The number of a handle in this session; 0: it has none, *err is set.
 uint64_t gd_handle_locked(struct gd *driver, uint64_t handle,
                           struct pod_err *err);

@@ -31,8 +31,10 @@ static void link_free(struct gd_link *link)
 {
     if (link == NULL)
         return;
-    for (int i = 0; i < GD_STREAMS; i++)
+    for (int i = 0; i < GD_STREAMS; i++) {
         rpc_stream_unref(link->streams[i]);
+        pod_trace_unref(link->told[i]);
+    }
     rpc_call_unref(link->opening);
     rpc_channel_free(link->first);
     rpc_channel_free(link->data_channel);

@@ -263,8 +263,7 @@ static void pod_submit(struct pod_work *work, struct answers *answers)
     if (code == POD_OK)
         worker_submit(work->session, &work->request, &answers->sink);
     else
-        worker_refuse(work->session, work->request.number, &err,
-                      &answers->sink);
+        worker_refuse(work->session, &work->request, &err, &answers->sink);
     pod_blob_unref(work->request.data);
 }
 
@@ -296,7 +295,7 @@ static void pod_reset(struct pod_work *work, struct answers *answers)
     answers_expect(answers);
     if (reset == NULL) {
         (void)pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
-        worker_refuse(work->session, work->entry->op, &err, &answers->sink);
+        worker_refuse(work->session, &work->request, &err, &answers->sink);
         return;
     }
     answers->sink.ref(&answers->sink);
@@ -304,6 +303,22 @@ static void pod_reset(struct pod_work *work, struct answers *answers)
                                 .session = worker_session_id(work->session),
                                 .number = work->entry->op};
     worker_reset(work->session, pod_reset_done, reset);
+}
+
+// Text that is no id is left out, as in a request to podd.
+static void pod_origin(struct answers *answers,
+                       const Pod__Worker__V1__Entry *entry,
+                       struct worker_origin *out_origin)
+{
+    if (entry->trace != NULL) {
+        pod_trace_unref(answers->trace);
+        answers->trace =
+            pod_trace_new(entry->trace->request_id, entry->trace->traceparent);
+    }
+    if (entry->trace != NULL || entry->same_trace)
+        out_origin->trace = answers->trace;
+    out_origin->operation = entry->operation;
+    out_origin->span = entry->span;
 }
 
 enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
@@ -317,6 +332,7 @@ enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
         return code;
     work.entry = (Pod__Worker__V1__Entry *)message;
     work.request.number = work.entry->op;
+    pod_origin(answers, work.entry, &work.request.origin);
     if (work.entry->what_case == POD__WORKER__V1__ENTRY__WHAT_CANCEL)
         worker_cancel(work.session, work.entry->cancel->op);
     else if (work.entry->what_case == POD__WORKER__V1__ENTRY__WHAT_RESET)

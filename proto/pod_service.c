@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <sys/random.h>
 
-#include "core/base/log.h"
 #include "core/base/mem.h"
 #include "proto/pod_internal.h"
 
@@ -165,8 +164,7 @@ static void pod_hello(void *arg, struct rpc_request *request, const void *data,
         rpc_request_fail(request, code, err.text);
         return;
     }
-    pod_log(POD_LOG_INFO, "worker", "session %016" PRIx64 " opened from %s",
-            session, rpc_request_peer(request));
+    worker_log_client(session, rpc_request_peer(request), "OPENED");
     rpc_request_reply(request, pod_hello_pack(service, session));
 }
 

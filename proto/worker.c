@@ -79,6 +79,8 @@ static void turn_tell(struct worker *worker, struct worker_op *op, bool started)
     pod_mutex_unlock(&worker->lock);
     if (op->request.plan != NULL && !started)
         op->request.plan->end(op->request.plan, answer.err);
+    if (!started)
+        worker_log_ended(answer.session, &op->request, answer.err, op->root);
     op->sink->answer(op->sink, &answer);
     pod_mutex_lock(&worker->lock);
 }

@@ -26,6 +26,7 @@
 #include "core/base/blob.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
+#include "core/base/trace.h"
 #include "core/driver/driver.h"
 
 struct worker;
@@ -103,9 +104,17 @@ struct worker_sink {
     void (*unref)(struct worker_sink *sink);
 };
 
-// What to do. Everything is borrowed; blobs are referenced.
+// Where an operation comes from, as far as the client says it.
+struct worker_origin {
+    struct pod_trace *trace; // NULL: not known
+    uint64_t operation;      // the pod's number of it; 0: not known
+    uint64_t span;
+};
+
+// What to do. Everything is borrowed; blobs and the trace are referenced.
 struct worker_request {
     enum worker_kind kind;
+    struct worker_origin origin;
     uint64_t number; // 1..2^44-1, not used before in the session
     const uint64_t *waits;
     size_t wait_count;
@@ -221,8 +230,9 @@ void worker_driver_write(struct worker *worker, uint64_t driver_buffer,
                                       const struct pod_driver_result *result),
                          void *arg);
 // Answers a request that was refused before it could be one, and remembers its
-// number as failed.
-void worker_refuse(struct worker_session *session, uint64_t number,
+// number as failed. Only its number and origin are looked at.
+void worker_refuse(struct worker_session *session,
+                   const struct worker_request *refused,
                    const struct pod_err *err, struct worker_sink *sink);
 // The core of a load that has come, whether it was made yet or not; false:
 // there is none.
@@ -234,6 +244,10 @@ void worker_cancel(struct worker_session *session, uint64_t number);
 void worker_forget(struct worker_session *session, uint64_t number);
 
 // ------------------------------------------------------------------ for others
+
+// A client has come ("OPENED") or had everything ended ("RESET"), says the log.
+// Session 0: all clients.
+void worker_log_client(uint64_t session, const char *peer, const char *state);
 
 struct worker_load {
     uint64_t open; // operations of all sessions

@@ -217,6 +217,12 @@ worker_step_locked(struct worker *worker, const struct pod_sched_event *event,
 void worker_move_locked(struct worker *worker, enum pod_sched_event_kind kind,
                         struct worker_op *op, enum pod_sched_state state);
 
+// --------------------------------------------------------------- worker_log.c
+
+// The operation has its answer. Without the lock.
+void worker_log_ended(uint64_t session, const struct worker_request *request,
+                      const struct pod_err *err, uint64_t root);
+
 // ----------------------------------------------------------- worker_session.c
 
 void worker_session_unref_locked(struct worker_session *session);

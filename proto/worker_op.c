@@ -184,6 +184,7 @@ void worker_op_free_locked(struct worker_op *op)
     if (op->request.data != NULL)
         op->session->worker->staged -= op->request.data->size;
     pod_blob_unref(op->request.data);
+    pod_trace_unref(op->request.origin.trace);
     op_owned_free(&op->request);
     if (op->sink != NULL)
         op->sink->unref(op->sink);
@@ -206,6 +207,7 @@ static struct worker_op *op_new(struct worker_session *session,
     op->session = session;
     op->request = *request;
     op->request.launches = launches;
+    (void)pod_trace_ref(request->origin.trace);
     if (bytes > 0)
         memcpy(launches, request->launches, bytes);
     if (request->data != NULL) {
@@ -514,11 +516,13 @@ static void op_submit_locked(struct worker_op *op,
 }
 
 static void op_answer_refusal(const struct worker_session *session,
-                              struct worker_sink *sink, uint64_t number,
+                              struct worker_sink *sink,
+                              const struct worker_request *request,
                               const struct pod_err *err)
 {
     struct worker_answer answer = {
-        .session = session->id, .number = number, .err = err};
+        .session = session->id, .number = request->number, .err = err};
+    worker_log_ended(session->id, request, err, 0);
     sink->answer(sink, &answer);
 }
 
@@ -544,14 +548,17 @@ void worker_submit(struct worker_session *session,
     if (request->plan != NULL)
         request->plan->end(request->plan, &err);
     op_owned_free(request);
-    op_answer_refusal(session, sink, request->number, &err);
+    op_answer_refusal(session, sink, request, &err);
 }
 
-void worker_refuse(struct worker_session *session, uint64_t number,
+void worker_refuse(struct worker_session *session,
+                   const struct worker_request *refused,
                    const struct pod_err *err, struct worker_sink *sink)
 {
     struct worker *worker = session->worker;
-    struct worker_request request = {.kind = WORKER_COMPILE, .number = number};
+    struct worker_request request = {.kind = refused->kind,
+                                     .number = refused->number,
+                                     .origin = refused->origin};
     struct pod_err other = *err;
     struct worker_op *op = NULL;
     pod_mutex_lock(&worker->lock);
@@ -564,7 +571,7 @@ void worker_refuse(struct worker_session *session, uint64_t number,
     worker_flush_locked(worker);
     pod_mutex_unlock(&worker->lock);
     if (op == NULL)
-        op_answer_refusal(session, sink, number, &other);
+        op_answer_refusal(session, sink, &request, &other);
 }
 
 void worker_cancel(struct worker_session *session, uint64_t number)

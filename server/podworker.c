@@ -466,12 +466,22 @@ static void podworker_take_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static void podworker_log_start(const struct podworker_settings *settings)
+{
+    struct pod_str config = {.data = NULL};
+
+    pod_config_text(podworker_table, PODWORKER_TABLE_COUNT, settings, &config);
+    flags_log_start("podworker", POD_VERSION, config.data);
+    pod_str_fini(&config);
+}
+
 static enum pod_code podworker_serve(struct podworker *program,
                                      struct pod_err *err)
 {
     podworker_take_signals();
     enum pod_code code = podworker_make(program, err);
     if (code == POD_OK) {
+        podworker_log_start(&program->settings);
         flags_log_listening("podworker", rpc_server_address(program->server));
         printf("listening on %s\n", rpc_server_address(program->server));
         fflush(stdout);
@@ -487,12 +497,7 @@ static enum pod_code podworker_serve(struct podworker *program,
 
 static void podworker_setup(const struct podworker_settings *settings)
 {
-    struct pod_str config = {.data = NULL};
-
     flags_setup_log(settings->log_format, settings->log_level);
-    pod_config_text(podworker_table, PODWORKER_TABLE_COUNT, settings, &config);
-    flags_log_start("podworker", POD_VERSION, config.data);
-    pod_str_fini(&config);
     mallopt(M_MMAP_THRESHOLD, PODWORKER_MMAP_THRESHOLD);
     mallopt(M_TRIM_THRESHOLD, PODWORKER_TRIM_THRESHOLD);
 }

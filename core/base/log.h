@@ -74,11 +74,11 @@ enum pod_log_event {
     X(CORE, "core")                                                            \
     X(GRAPH, "graph")                                                          \
     X(ADDRESS, "address")                                                      \
-    X(INCARNATION, "incarnation")                                              \
     X(PROGRAM, "program")                                                      \
     X(VERSION, "version")                                                      \
     X(CONFIG, "config")                                                        \
-    X(SESSION, "session")
+    X(SESSION, "session")                                                      \
+    X(NUMBER, "number")
 
 enum pod_log_key {
 #define X(name, text) POD_LOG_KEY_##name,

@@ -110,12 +110,11 @@ void pod_span_id_print(uint64_t span, char out_text[POD_SPAN_ID_BYTES])
     (void)snprintf(out_text, POD_SPAN_ID_BYTES, "%016" PRIx64, span);
 }
 
-void pod_trace_print(const struct pod_trace *trace, uint64_t span,
+void pod_trace_print(const struct pod_trace *trace,
                      char out_text[POD_TRACEPARENT_BYTES])
 {
     out_text[0] = '\0';
-    if (trace != NULL && trace->trace_id[0] != '\0')
-        (void)snprintf(out_text, POD_TRACEPARENT_BYTES,
-                       "00-%s-%016" PRIx64 "-%02x", trace->trace_id, span,
-                       trace->flags);
+    if (trace->trace_id[0] != '\0')
+        (void)snprintf(out_text, POD_TRACEPARENT_BYTES, "00-%s-%s-%02x",
+                       trace->trace_id, trace->parent_id, trace->flags);
 }

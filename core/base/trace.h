@@ -41,8 +41,8 @@ bool pod_request_id_fit(const char *text);
 // The id of a span, never 0, as 16 hex digits.
 void pod_span_id_print(uint64_t span, char out_text[POD_SPAN_ID_BYTES]);
 
-// The traceparent that makes `span` the parent; "" if there is no trace.
-void pod_trace_print(const struct pod_trace *trace, uint64_t span,
+// The traceparent as it came, but of version 00; "" if there is none.
+void pod_trace_print(const struct pod_trace *trace,
                      char out_text[POD_TRACEPARENT_BYTES]);
 
 #endif

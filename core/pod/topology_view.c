@@ -177,13 +177,19 @@ enum pod_code pod_cordon(struct pod *pod, uint32_t id, bool cordon,
 
     pod_enter(pod, &after);
     struct pod_host *host = topology_find_host(pod, id, err);
+    enum pod_host_state before = POD_HOST_LOST;
+    enum pod_host_state state = POD_HOST_LOST;
     if (host != NULL) {
+        before = host->state;
         host->cordoned = cordon;
         if (host->state == POD_HOST_READY || host->state == POD_HOST_CORDONED)
             host->state = cordon ? POD_HOST_CORDONED : POD_HOST_READY;
+        state = host->state;
         pod_changed_host_locked(pod, host);
     }
     pod_leave(pod, &after);
+    if (state != before)
+        pod_note_host(POD_LOG_INFO, host, state, NULL);
     return host == NULL ? POD_NOT_FOUND : POD_OK;
 }
 

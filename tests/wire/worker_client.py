@@ -44,7 +44,7 @@ class Worker:
         if "--listen" not in flags:
             flags += ("--listen", "127.0.0.1:0")
         self.process = subprocess.Popen(
-            [binary, "--log-level", "warn", *flags],
+            [binary, "--log-level", "error", *flags],
             stdout=subprocess.PIPE,
             text=True,
         )
