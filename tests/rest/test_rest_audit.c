@@ -89,8 +89,8 @@ static int count(const char *log, const char *text)
         size_t length = strcspn(line, "\n");
         char copy[1024];
         (void)snprintf(copy, sizeof(copy), "%.*s", (int)length, line);
-        found += strstr(copy, " audit=true") != NULL &&
-                 strstr(copy, text) != NULL;
+        found +=
+            strstr(copy, " audit=true") != NULL && strstr(copy, text) != NULL;
         line += length + (line[length] == '\n');
     }
     return found;
