@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MEM_SMALL_BYTES = 1024 };
+
 static atomic_long mem_live;
 
 // Fault injection: allocations that may still succeed (-1: all), then those
@@ -48,13 +50,24 @@ void *pod_malloc(size_t bytes)
     return mem_counted(malloc(bytes > 0 ? bytes : 1));
 }
 
+// calloc of the C library passes the thread's own store of small blocks by.
+static void *mem_small_zeros(size_t bytes)
+{
+    void *block = malloc(bytes > 0 ? bytes : 1);
+
+    if (block != NULL)
+        memset(block, 0, bytes);
+    return block;
+}
+
 void *pod_calloc(size_t count, size_t bytes)
 {
     size_t total;
 
     if (__builtin_mul_overflow(count, bytes, &total) || mem_must_fail())
         return NULL;
-    return mem_counted(calloc(total > 0 ? total : 1, 1));
+    return mem_counted(total <= MEM_SMALL_BYTES ? mem_small_zeros(total)
+                                                : calloc(total, 1));
 }
 
 void *pod_realloc(void *block, size_t count, size_t bytes)
