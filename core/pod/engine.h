@@ -254,7 +254,8 @@ struct pod_transfer {
     bool full;       // the stream has no room
     bool pushing;    // a thread is at it without the lock
     bool finish;     // the stream is to be finished
-    struct pod_err finish_err;
+    // What it is finished with, with a reference; NULL: all is well.
+    struct pod_failure *failure;
     bool queued; // in some thread's list of what to do after the lock
     struct pod_list after_link;
     struct pod_transfer_slot slots[POD_TRANSFER_SLOTS];

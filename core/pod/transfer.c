@@ -38,6 +38,7 @@ void pod_transfer_unref(struct pod_transfer *transfer)
     for (size_t i = 0; i < POD_TRANSFER_SLOTS; i++)
         pod_blob_unref(transfer->slots[i].blob);
     pod_blob_unref(transfer->blob);
+    pod_failure_unref(transfer->failure);
     pod_free(transfer);
 }
 
@@ -358,7 +359,6 @@ void pod_transfer_listen_locked(struct pod_transfer *transfer)
 void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after)
 {
     struct pod_transfer *transfer = op->transfer;
-    const struct pod_failure *failure = op->failure;
 
     if (transfer == NULL)
         return;
@@ -370,10 +370,8 @@ void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after)
     if (transfer->stream == NULL || transfer->finish)
         return;
     transfer->finish = true;
-    transfer->finish_err = POD_ERR_NONE;
-    if (op->state != POD_SCHED_SUCCEEDED && failure != NULL)
-        pod_err_set_code(&transfer->finish_err, failure->code, failure->reason,
-                         "%s", failure->text);
+    if (op->state != POD_SCHED_SUCCEEDED && op->failure != NULL)
+        transfer->failure = pod_failure_ref(op->failure);
     transfer_queue_after(transfer, after);
 }
 
@@ -384,7 +382,7 @@ static struct pod_blob *transfer_take_locked(struct pod_transfer *transfer)
     struct pod_blob *blob;
 
     if (transfer->full || transfer->handed == transfer->total ||
-        transfer->finish_err.code != POD_OK)
+        transfer->failure != NULL)
         return NULL;
     slot = transfer_slot_at(transfer, transfer->handed);
     if (!slot->arrived)
@@ -397,6 +395,18 @@ static struct pod_blob *transfer_take_locked(struct pod_transfer *transfer)
     // Until the push says that there is room, or the stream calls back.
     transfer->full = true;
     return blob;
+}
+
+static void transfer_finish(const struct pod_transfer *transfer,
+                            struct pod_stream *stream)
+{
+    const struct pod_failure *failure = transfer->failure;
+    struct pod_err err = POD_ERR_NONE;
+
+    if (failure != NULL)
+        (void)pod_err_set_code(&err, failure->code, failure->reason, "%s",
+                               failure->text);
+    pod_stream_finish(stream, &err);
 }
 
 static void transfer_push_all(struct pod_transfer *transfer)
@@ -420,7 +430,7 @@ static void transfer_push_all(struct pod_transfer *transfer)
         transfer->stream = NULL;
     transfer->pushing = false;
     pod_leave(pod, &after);
-    pod_stream_finish(stream, &transfer->finish_err);
+    transfer_finish(transfer, stream);
 }
 
 void pod_transfer_after(struct pod_transfer *transfer)
