@@ -361,6 +361,7 @@ static void inproc_fini(struct inproc *driver)
 {
     struct pod_list *item;
 
+    pod_list_splice(&driver->spares, &driver->used);
     while ((item = pod_list_pop_front(&driver->spares)) != NULL)
         pod_inproc_task_free(POD_CONTAINER(item, struct inproc_task, link));
     for (size_t i = 0; i < driver->lane_count; i++)
@@ -485,6 +486,7 @@ static struct inproc *inproc_alloc(const struct pod_inproc_options *options,
     pod_list_init(&driver->ended);
     pod_list_init(&driver->resets);
     pod_list_init(&driver->spares);
+    pod_list_init(&driver->used);
     driver->device = options->device;
     driver->device_info = *info;
     driver->host = options->host;

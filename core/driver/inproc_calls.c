@@ -12,7 +12,7 @@ void pod_inproc_allocate(struct pod_driver *base,
                          const struct pod_shape *shape, uint64_t bytes)
 {
     struct inproc_task *task =
-        pod_inproc_task_new(call, INPROC_ALLOCATE, 1, 0, 0);
+        pod_inproc_task_new(inproc_of(base), call, INPROC_ALLOCATE, 1, 0, 0);
 
     if (task != NULL) {
         task->as.allocate.core = core;
@@ -30,8 +30,8 @@ void pod_inproc_allocate_tuple(struct pod_driver *base,
                                uint32_t core, const uint64_t *children,
                                size_t child_count)
 {
-    struct inproc_task *task =
-        pod_inproc_task_new(call, INPROC_TUPLE, 1, 0, child_count);
+    struct inproc_task *task = pod_inproc_task_new(
+        inproc_of(base), call, INPROC_TUPLE, 1, 0, child_count);
 
     if (task != NULL) {
         task->as.tuple.core = core;
@@ -48,7 +48,8 @@ static void task_submit_handle(struct pod_driver *base,
                                const struct pod_driver_call *call,
                                enum inproc_kind kind, uint64_t handle)
 {
-    struct inproc_task *task = pod_inproc_task_new(call, kind, 1, 0, 0);
+    struct inproc_task *task =
+        pod_inproc_task_new(inproc_of(base), call, kind, 1, 0, 0);
 
     if (task != NULL)
         task->as.handle = handle;
@@ -78,7 +79,8 @@ void pod_inproc_load(struct pod_driver *base,
                      const struct pod_driver_call *call, uint32_t core,
                      uint64_t program)
 {
-    struct inproc_task *task = pod_inproc_task_new(call, INPROC_LOAD, 1, 0, 0);
+    struct inproc_task *task =
+        pod_inproc_task_new(inproc_of(base), call, INPROC_LOAD, 1, 0, 0);
 
     if (task != NULL)
         task->as.load = (struct inproc_load){.core = core, .program = program};
@@ -90,7 +92,8 @@ void pod_inproc_write(struct pod_driver *base,
                       uint64_t offset, struct pod_blob *data,
                       size_t data_offset, size_t count)
 {
-    struct inproc_task *task = pod_inproc_task_new(call, INPROC_WRITE, 1, 1, 0);
+    struct inproc_task *task =
+        pod_inproc_task_new(inproc_of(base), call, INPROC_WRITE, 1, 1, 0);
 
     if (task != NULL)
         task->as.transfer = (struct inproc_transfer){
@@ -107,7 +110,8 @@ void pod_inproc_read(struct pod_driver *base,
                      const struct pod_driver_call *call, uint64_t buffer,
                      uint64_t offset, size_t count)
 {
-    struct inproc_task *task = pod_inproc_task_new(call, INPROC_READ, 1, 1, 0);
+    struct inproc_task *task =
+        pod_inproc_task_new(inproc_of(base), call, INPROC_READ, 1, 1, 0);
 
     if (task != NULL)
         task->as.transfer = (struct inproc_transfer){
@@ -122,7 +126,8 @@ void pod_inproc_copy(struct pod_driver *base,
                      const struct pod_driver_call *call, uint64_t from,
                      uint64_t to)
 {
-    struct inproc_task *task = pod_inproc_task_new(call, INPROC_COPY, 1, 2, 0);
+    struct inproc_task *task =
+        pod_inproc_task_new(inproc_of(base), call, INPROC_COPY, 1, 2, 0);
 
     if (task != NULL)
         task->as.copy = (struct inproc_copy){.from = from, .to = to};
@@ -135,7 +140,7 @@ void pod_inproc_compile(struct pod_driver *base,
                         struct pod_blob *program, uint32_t replicas)
 {
     struct inproc_task *task =
-        pod_inproc_task_new(call, INPROC_COMPILE, 1, 0, 0);
+        pod_inproc_task_new(inproc_of(base), call, INPROC_COMPILE, 1, 0, 0);
 
     if (task != NULL)
         task->as.compile = (struct inproc_compile){
@@ -152,7 +157,8 @@ void pod_inproc_reset(struct pod_driver *base,
                       const struct pod_driver_call *call)
 {
     struct inproc *driver = inproc_of(base);
-    struct inproc_task *task = pod_inproc_task_new(call, INPROC_RESET, 0, 0, 0);
+    struct inproc_task *task =
+        pod_inproc_task_new(inproc_of(base), call, INPROC_RESET, 0, 0, 0);
     struct inproc_trash trash;
 
     if (task == NULL) {
@@ -175,7 +181,8 @@ void pod_inproc_reset(struct pod_driver *base,
 
 // ---------------------------------------------------------------- executing
 
-static struct inproc_task *execute_new(const struct pod_driver_call *call,
+static struct inproc_task *execute_new(struct inproc *driver,
+                                       const struct pod_driver_call *call,
                                        const struct pod_driver_execute *execute)
 {
     size_t total = 0;
@@ -187,7 +194,7 @@ static struct inproc_task *execute_new(const struct pod_driver_call *call,
             return NULL;
     }
     struct inproc_task *task = pod_inproc_task_new(
-        call, INPROC_EXECUTE, execute->launch_count, total, total);
+        driver, call, INPROC_EXECUTE, execute->launch_count, total, total);
     if (task == NULL)
         return NULL;
     task->as.gang.replica_count = execute->replica_count;
@@ -281,7 +288,7 @@ void pod_inproc_execute(struct pod_driver *base,
                         const struct pod_driver_execute *execute)
 {
     struct inproc *driver = inproc_of(base);
-    struct inproc_task *task = execute_new(call, execute);
+    struct inproc_task *task = execute_new(driver, call, execute);
     struct inproc_trash trash;
 
     if (task == NULL) {

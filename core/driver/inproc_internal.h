@@ -48,6 +48,10 @@ enum inproc_kind {
     INPROC_RESET,
 };
 
+// Most tasks are no larger. Some of these are kept when they are done with: one
+// thread makes tasks and another frees them, which the C library does slowly.
+enum { INPROC_TASK_BYTES = 1024, INPROC_TASKS_KEPT = 64 };
+
 // Lanes: a thread each. The cores come last.
 enum {
     INPROC_LANE_CONTROL,
@@ -172,6 +176,7 @@ struct inproc_task {
     uint64_t seq; // the order in which calls came
     int refs;
     bool spare;   // goes back to driver->spares
+    bool usual;   // has INPROC_TASK_BYTES: may be used again
     bool begun;   // a thread has taken a part of it
     bool started; // the caller was told so
     bool claimed; // somebody gives its completion, or has
@@ -219,6 +224,8 @@ struct inproc {
     struct pod_list ended;  // claimed, for the control thread to complete
     struct pod_list resets; // waiting, in order
     struct pod_list spares;
+    struct pod_list used; // tasks of INPROC_TASK_BYTES, for the next calls
+    size_t used_count;
     int64_t next_beat_ns;
     struct pod_driver_observer observer; // constant once opened
     // Constant.
@@ -337,7 +344,8 @@ void pod_inproc_cancel(struct pod_driver *driver, uint64_t op);
 
 // A task with `part_count` parts, and in all of them together room for
 // `hold_count` holds and `id_count` ids. NULL: no memory.
-struct inproc_task *pod_inproc_task_new(const struct pod_driver_call *call,
+struct inproc_task *pod_inproc_task_new(struct inproc *driver,
+                                        const struct pod_driver_call *call,
                                         enum inproc_kind kind,
                                         size_t part_count, size_t hold_count,
                                         size_t id_count);

@@ -13,9 +13,23 @@
 
 // ------------------------------------------------------------ making a task
 
+static struct inproc_task *task_alloc(struct inproc *driver, size_t bytes)
+{
+    if (bytes > INPROC_TASK_BYTES)
+        return pod_malloc(bytes);
+    pod_mutex_lock(&driver->lock);
+    struct pod_list *item = pod_list_pop_front(&driver->used);
+    if (item != NULL)
+        driver->used_count--;
+    pod_mutex_unlock(&driver->lock);
+    return item != NULL ? POD_CONTAINER(item, struct inproc_task, link)
+                        : pod_malloc(INPROC_TASK_BYTES);
+}
+
 // A task with `part_count` parts, and in all of them together room for
 // `hold_count` holds and `id_count` ids. NULL: no memory.
-struct inproc_task *pod_inproc_task_new(const struct pod_driver_call *call,
+struct inproc_task *pod_inproc_task_new(struct inproc *driver,
+                                        const struct pod_driver_call *call,
                                         enum inproc_kind kind,
                                         size_t part_count, size_t hold_count,
                                         size_t id_count)
@@ -31,10 +45,11 @@ struct inproc_task *pod_inproc_task_new(const struct pod_driver_call *call,
         __builtin_add_overflow(bytes, holds, &bytes) ||
         __builtin_add_overflow(bytes, ids, &bytes))
         return NULL;
-    struct inproc_task *task = pod_malloc(bytes);
+    struct inproc_task *task = task_alloc(driver, bytes);
     if (task == NULL)
         return NULL;
     memset(task, 0, sizeof *task + parts);
+    task->usual = bytes <= INPROC_TASK_BYTES;
     task->call = *call;
     task->call.waits = NULL;
     task->kind = kind;
@@ -49,6 +64,13 @@ struct inproc_task *pod_inproc_task_new(const struct pod_driver_call *call,
         task->parts[i].ids = (uint64_t *)(void *)(tail + holds);
     }
     return task;
+}
+
+// Whether it owns something that is not to be freed under the lock.
+static bool task_owns(const struct inproc_task *task)
+{
+    return task->kind == INPROC_WRITE || task->kind == INPROC_READ ||
+           task->kind == INPROC_COMPILE || task->kind == INPROC_EXECUTE;
 }
 
 void pod_inproc_task_free(struct inproc_task *task)
@@ -72,10 +94,15 @@ void pod_inproc_task_unref_locked(struct inproc *driver,
         return;
     pod_inproc_handle_unref_locked(task->made, trash);
     task->made = NULL;
-    if (task->spare)
+    if (task->spare) {
         pod_list_push_back(&driver->spares, &task->link);
-    else
+    } else if (task->usual && !task_owns(task) &&
+               driver->used_count < INPROC_TASKS_KEPT) {
+        driver->used_count++;
+        pod_list_push_back(&driver->used, &task->link);
+    } else {
         pod_list_push_back(&trash->tasks, &task->link);
+    }
 }
 
 // ---------------------------------------------------------------- callbacks
