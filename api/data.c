@@ -97,7 +97,7 @@ void api_data_headers(struct api_request *req, const struct api_data *data)
 {
     api_header(req, "Vary", "Accept");
     if (data->etag[0] != '\0')
-        api_header(req, "ETag", "%s", data->etag);
+        api_header_text(req, "ETag", data->etag);
     if (data->form == API_DATA_OCTETS)
         api_header(req, "Accept-Ranges", "bytes");
     if (data->part)
@@ -152,7 +152,7 @@ void api_data_reply_head(struct api_request *req, const struct api_data *data)
     api_data_headers(req, data);
     if (data->form == API_DATA_JSON) {
         // Its length is only known once the values are.
-        api_header(req, "Content-Type", "%s", api_data_type(data));
+        api_header_text(req, "Content-Type", api_data_type(data));
         api_reply_empty(req, 200);
     } else {
         api_reply_head(req, 200, api_data_type(data),

@@ -20,6 +20,15 @@ char *api_put_u64(char *at, uint64_t value)
     return api_put_padded(at, value, width);
 }
 
+char *api_put_hex(char *at, uint64_t value)
+{
+    for (int i = 15; i >= 0; i--) {
+        at[i] = "0123456789abcdef"[value & 15];
+        value >>= 4;
+    }
+    return at + 16;
+}
+
 char *api_put_text(char *at, const char *text)
 {
     size_t length = strlen(text);

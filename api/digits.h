@@ -12,6 +12,8 @@ enum { API_DIGITS_MAX = 20 };
 char *api_put_u64(char *at, uint64_t value);
 // Its last `width` digits, with zeros in front.
 char *api_put_padded(char *at, uint64_t value, int width);
+// All 16 hexadecimal digits.
+char *api_put_hex(char *at, uint64_t value);
 // A text, without its NUL.
 char *api_put_text(char *at, const char *text);
 

@@ -33,7 +33,7 @@ static void event_reply(struct api_request *req,
 {
     char etag[API_ETAG_BYTES];
     api_event_etag(req, view, etag);
-    api_header(req, "ETag", "%s", etag);
+    api_header_text(req, "ETag", etag);
     if (reader->conditional && view->revision == reader->revision)
         api_reply_empty(req, 304);
     else

@@ -223,7 +223,7 @@ void api_guard_cors(struct api_request *req)
     api_header(req, "Vary", "Origin");
     if (!api_origin_listed(req))
         return;
-    api_header(req, "Access-Control-Allow-Origin", "%s", origin);
+    api_header_text(req, "Access-Control-Allow-Origin", origin);
     api_header(req, "Access-Control-Expose-Headers",
                "ETag, Idempotency-Replayed, Location, Operation-Location, "
                "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id");

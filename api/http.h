@@ -75,6 +75,10 @@ void api_set_state(struct api_request *req, void *state);
 void api_header(struct api_request *req, const char *name, const char *format,
                 ...) __attribute__((format(printf, 3, 4)));
 
+// The same with a value that is there already; it is copied.
+void api_header_text(struct api_request *req, const char *name,
+                     const char *value);
+
 // Compact JSON and a newline, application/json. Takes the value over; NULL
 // (no memory, or a text that is not UTF-8) is answered 500.
 void api_reply_json(struct api_request *req, int status, json_t *owned_json);

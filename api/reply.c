@@ -12,6 +12,24 @@
 
 #define REPLY_JSON_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY)
 
+static void reply_add_header(struct api_request *req, const char *name,
+                             const char *owned_value, size_t length)
+{
+    struct api_reply_header *header = api_alloc(req, sizeof(*header));
+
+    if (owned_value == NULL || header == NULL) {
+        pod_log(POD_LOG_ERROR, "http", "no memory for header %s", name);
+        return;
+    }
+    if (pod_text_has_control(owned_value, length)) {
+        pod_log(POD_LOG_ERROR, "http", "header %s dropped: control byte", name);
+        return;
+    }
+    *header = (struct api_reply_header){
+        .name = name, .value = owned_value, .next = req->headers};
+    req->headers = header;
+}
+
 void api_header(struct api_request *req, const char *name, const char *format,
                 ...)
 {
@@ -21,28 +39,23 @@ void api_header(struct api_request *req, const char *name, const char *format,
     va_start(args, format);
     int length = vsnprintf(stack, sizeof(stack), format, args);
     va_end(args);
-    char *value = NULL;
-    if (length >= 0)
-        value = api_alloc(req, (size_t)length + 1);
-    struct api_reply_header *header = api_alloc(req, sizeof(*header));
-    if (value == NULL || header == NULL) {
-        pod_log(POD_LOG_ERROR, "http", "no memory for header %s", name);
-        return;
-    }
-    if ((size_t)length < sizeof(stack)) {
+    if (length < 0)
+        length = 0;
+    char *value = api_alloc(req, (size_t)length + 1);
+    if (value != NULL && (size_t)length < sizeof(stack)) {
         memcpy(value, stack, (size_t)length + 1);
-    } else {
+    } else if (value != NULL) {
         va_start(args, format);
         (void)vsnprintf(value, (size_t)length + 1, format, args);
         va_end(args);
     }
-    if (pod_text_has_control(value, (size_t)length)) {
-        pod_log(POD_LOG_ERROR, "http", "header %s dropped: control byte", name);
-        return;
-    }
-    *header = (struct api_reply_header){
-        .name = name, .value = value, .next = req->headers};
-    req->headers = header;
+    reply_add_header(req, name, value, (size_t)length);
+}
+
+void api_header_text(struct api_request *req, const char *name,
+                     const char *value)
+{
+    reply_add_header(req, name, api_strdup(req, value), strlen(value));
 }
 
 static bool reply_has(const struct api_request *req, const char *name)
@@ -107,7 +120,7 @@ static void reply_set(struct api_request *req, int status, const char *type,
     req->status = status;
     req->body_bytes = bytes;
     if (type != NULL && !reply_has(req, "Content-Type"))
-        api_header(req, "Content-Type", "%s", type);
+        api_header_text(req, "Content-Type", type);
 }
 
 static int reply_dump(const char *bytes, size_t length, void *arg)

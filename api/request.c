@@ -16,6 +16,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/digits.h"
 #include "api/http_internal.h"
 #include "api/quota.h"
 #include "api/request_log.h"
@@ -203,7 +204,7 @@ static void request_identify(struct api_request *req)
     uint64_t z = req->server->id_state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    (void)snprintf(req->id, sizeof(req->id), "%016" PRIx64, z ^ z >> 31);
+    *api_put_hex(req->id, z ^ z >> 31) = '\0';
 }
 
 // A request is too large for malloc's quick bins, so some are kept. The arena
@@ -405,7 +406,7 @@ static void request_options(struct api_request *req)
     char allow[API_ALLOW_BYTES];
 
     api_route_allow(req->match.allowed, allow);
-    api_header(req, "Allow", "%s", allow);
+    api_header_text(req, "Allow", allow);
     api_reply_empty(req, 204);
 }
 
@@ -456,7 +457,7 @@ static enum pod_code request_route(struct api_request *req, struct pod_err *err)
     if (req->match.route != NULL || req->method == API_OPTIONS)
         return request_copy_params(req, err);
     api_route_allow(req->match.allowed, allow);
-    api_header(req, "Allow", "%s", allow);
+    api_header_text(req, "Allow", allow);
     return pod_err_set(err, POD_REASON_METHOD_NOT_ALLOWED,
                        "\"%.200s\" takes %s, not %.16s", req->path, allow,
                        req->method_text);
