@@ -217,7 +217,8 @@ static enum pod_code data_open(struct api_request *req, struct data_read *read,
         return api_err_memory(err);
     read->request.read.stream = read->stream;
     read->request.trace = api_trace(req);
-    code = pod_submit(api_pod(req), &read->request, 1, &read->op, NULL, err);
+    code =
+        pod_submit_later(api_pod(req), &read->request, 1, &read->op, NULL, err);
     // Refused: nobody else will end the stream.
     if (code != POD_OK)
         pod_stream_finish(read->stream, err);
@@ -278,7 +279,7 @@ static void data_choose(struct api_request *req, struct data_read *read,
     }
     api_data_set_etag(req, &read->data, view->last_writer);
     if (data_is_known(req, &read->data)) {
-        api_header(req, "ETag", "%s", read->data.etag);
+        api_header_text(req, "ETag", read->data.etag);
         api_reply_empty(req, 304);
     } else if (api_method(req) == API_HEAD) {
         api_data_reply_head(req, &read->data);

@@ -326,6 +326,7 @@ struct api_server {
     void *app;
     void (*on_notify)(struct api_server *server, void *arg);
     void *on_notify_arg;
+    void (*on_turn)(struct api_server *server, void *arg);
     struct api_budget staging;
     struct api_auth auth;
     struct api_tls *tls; // NULL: plain HTTP

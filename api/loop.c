@@ -117,6 +117,8 @@ static void loop_run_daemon(struct api_server *server)
         (void)MHD_run(server->daemon);
     while (pod_list_empty(&server->wakes) && ++runs < LOOP_RUNS &&
            loop_has_work(server));
+    if (server->on_turn != NULL)
+        server->on_turn(server, server->on_notify_arg);
     // What was woken inside waits for the next turn, at once.
     if (!pod_list_empty(&server->wakes))
         server->kicks = LOOP_KICKS;

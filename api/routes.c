@@ -134,6 +134,15 @@ static void routes_notify(struct api_server *server, void *arg)
     api_feed_turn(app->feed);
 }
 
+// The requests of a turn have been handled: what they submitted is sent.
+static void routes_turn(struct api_server *server, void *arg)
+{
+    struct api_app *app = arg;
+
+    (void)server;
+    pod_send(app->pod);
+}
+
 void api_app_init(struct api_app *app, struct pod *pod)
 {
     *app = (struct api_app){
@@ -156,4 +165,5 @@ void api_app_setup(struct api_app *app, struct api_server_options *options)
     options->app = app;
     options->on_notify = routes_notify;
     options->on_notify_arg = app;
+    options->on_turn = routes_turn;
 }

@@ -151,6 +151,7 @@ static bool server_copy_options(struct api_server *server,
     server->app = options->app;
     server->on_notify = options->on_notify;
     server->on_notify_arg = options->on_notify_arg;
+    server->on_turn = options->on_turn;
     server->staging = options->staging;
     server->answers = api_answers_new(&options->answers);
     if (server->answers == NULL)

@@ -82,6 +82,10 @@ struct api_server_options {
     // (api_watch_collect). May be NULL.
     void (*on_notify)(struct api_server *server, void *arg);
     void *on_notify_arg;
+    // Called on the loop's thread when the requests of a turn have been
+    // handled, with on_notify_arg: the place to hand over what they have asked
+    // for, all at once. May be NULL.
+    void (*on_turn)(struct api_server *server, void *arg);
 };
 
 // Binds and listens; connections are answered once api_server_start was

@@ -135,6 +135,19 @@ static void submit_resume(struct api_request *req, enum api_wake why)
     submit_look(req, why != API_WAKE_EVENT);
 }
 
+static void submit_set_link(struct api_request *req, const char *header,
+                            const char *collection, enum pod_ref_kind kind,
+                            uint64_t number)
+{
+    char id[API_ID_BYTES];
+    char path[API_ID_BYTES + 32];
+    char *at = api_put_text(path, "/v1/");
+    at = api_put_text(at, collection);
+    at = api_put_text(at, "/");
+    *api_put_text(at, api_id_print(kind, number, id)) = '\0';
+    api_header_text(req, header, path);
+}
+
 static void submit_set_headers(struct api_request *req,
                                const struct api_submission *submission,
                                const uint64_t *numbers)
@@ -144,19 +157,18 @@ static void submit_set_headers(struct api_request *req,
         [POD_REF_PROGRAM] = "programs",
         [POD_REF_LOAD] = "loads",
     };
-    char id[API_ID_BYTES];
-    api_header(req, "Operation-Location", "/v1/events/%s",
-               api_id_print(POD_REF_OP, numbers[submission->shown], id));
+    submit_set_link(req, "Operation-Location", "events", POD_REF_OP,
+                    numbers[submission->shown]);
     if (submission->made != POD_REF_NONE)
-        api_header(
-            req, "Location", "/v1/%s/%s", collections[submission->made],
-            api_id_print(submission->made, numbers[submission->made_by], id));
+        submit_set_link(req, "Location", collections[submission->made],
+                        submission->made, numbers[submission->made_by]);
 }
 
 static void submit_wait(struct api_request *req,
                         const struct api_submission *submission,
                         uint64_t number)
 {
+    struct pod_err err = POD_ERR_NONE;
     struct submit_state *state = api_alloc(req, sizeof(*state));
     if (state == NULL || submission->wait_ns == 0) {
         api_reply_event(req, 202, number);
@@ -169,7 +181,11 @@ static void submit_wait(struct api_request *req,
     };
     api_set_state(req, state);
     enum api_watch watch = api_watch(req, api_pod(req), number, 0);
-    submit_look(req, watch == API_WATCH_NO_MEMORY);
+    // What is watched is not done, so there is nothing to look at; but the
+    // answer to a key is kept as soon as there is one.
+    if (watch != API_WATCH_WAITING || api_keyed_is_first(req) ||
+        api_park(req, state->deadline_ns, submit_resume, &err) != POD_OK)
+        submit_look(req, watch == API_WATCH_NO_MEMORY);
 }
 
 // Refused, or a DELETE of what an operation has freed before, which is none.
@@ -208,8 +224,8 @@ void api_submit(struct api_request *req,
         return;
     }
     submission->requests[0].trace = api_trace(req);
-    if (pod_submit(api_pod(req), submission->requests, count, numbers,
-                   &existing, &err) != POD_OK) {
+    if (pod_submit_later(api_pod(req), submission->requests, count, numbers,
+                         &existing, &err) != POD_OK) {
         submit_refused(req, submission->requests, count, existing, &err);
         return;
     }

@@ -208,6 +208,8 @@ struct pod {
     struct pod_cond timer_cond; // something may be due earlier than thought
     struct pod_cond idle_cond;  // open_count, host->answered may have changed
 
+    _Atomic uint64_t unsent; // as pod_after.kick, for pod_send
+
     struct pod_mutex staging_lock; // guards staging_used
     uint64_t staging_used;
 };
@@ -223,6 +225,7 @@ struct pod_after {
     bool notify;               // waiters were woken
     bool notes;                // the log is to be told something
     bool idle;                 // pod->idle_cond is to be signalled
+    bool later;                // outboxes are drained by pod_send
     uint64_t kick;             // bit id % 64 of hosts whose outboxes have calls
     struct pod_list transfers; // pod_transfer.after_link: push or finish
     struct pod_list garbage;   // pod_op.link: expired records

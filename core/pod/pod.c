@@ -147,15 +147,29 @@ static int64_t pod_due_locked(const struct pod *pod)
     return data < due ? data : due;
 }
 
+static void pod_kick(struct pod *pod, uint64_t kick)
+{
+    for (size_t i = 0; kick != 0 && i < pod->host_count; i++) {
+        if (kick & (UINT64_C(1) << (i % 64)))
+            pod_outbox_drain(pod->hosts[i]);
+    }
+}
+
+void pod_send(struct pod *pod)
+{
+    if (atomic_load(&pod->unsent) != 0)
+        pod_kick(pod, atomic_exchange(&pod->unsent, 0));
+}
+
 static void pod_after_run(struct pod_after *after)
 {
     struct pod *pod = after->pod;
     struct pod_list *item;
 
-    for (size_t i = 0; after->kick != 0 && i < pod->host_count; i++) {
-        if (after->kick & (UINT64_C(1) << (i % 64)))
-            pod_outbox_drain(pod->hosts[i]);
-    }
+    if (after->later)
+        atomic_fetch_or(&pod->unsent, after->kick);
+    else
+        pod_kick(pod, after->kick);
     while ((item = pod_list_pop_front(&after->transfers)) != NULL)
         pod_transfer_after(
             POD_CONTAINER(item, struct pod_transfer, after_link));

@@ -251,6 +251,17 @@ enum pod_code pod_submit(struct pod *pod, const struct pod_request *requests,
                          size_t count, uint64_t *out_numbers,
                          uint64_t *out_existing, struct pod_err *err)
     __attribute__((warn_unused_result));
+// The same, but hosts may hear of it only at the next pod_send: a thread that
+// submits one by one hands all of it over at once, and wakes each host's
+// threads once instead of every time.
+enum pod_code pod_submit_later(struct pod *pod,
+                               const struct pod_request *requests, size_t count,
+                               uint64_t *out_numbers, uint64_t *out_existing,
+                               struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Makes the calls of what pod_submit_later has admitted so far. Costs next to
+// nothing when there are none.
+void pod_send(struct pod *pod);
 
 // ------------------------------------------------------------------ graphs
 // Many operations that are submitted together, with references between them,

@@ -566,6 +566,7 @@ static enum pod_code batch_try(struct pod_batch *batch, uint64_t *out_numbers,
     } else {
         batch_undo_locked(batch);
     }
+    after.later = batch->later;
     pod_leave(batch->pod, &after);
     return code;
 }
@@ -593,22 +594,44 @@ static enum pod_code batch_run(struct pod_batch *batch, uint64_t *out_numbers)
     return code;
 }
 
+static enum pod_code batch_submit(struct pod_batch *batch,
+                                  const struct pod_request *requests,
+                                  uint64_t *out_numbers)
+{
+    struct pod_err scratch;
+
+    if (batch->err == NULL)
+        batch->err = &scratch;
+    *batch->err = POD_ERR_NONE;
+    enum pod_code code = batch_init(batch, requests);
+    if (code == POD_OK)
+        code = batch_run(batch, out_numbers);
+    batch_fini(batch);
+    return code;
+}
+
 enum pod_code pod_submit(struct pod *pod, const struct pod_request *requests,
                          size_t count, uint64_t *out_numbers,
                          uint64_t *out_existing, struct pod_err *err)
 {
-    struct pod_err scratch;
+    struct pod_batch batch = {
+        .pod = pod, .count = count, .out_existing = out_existing, .err = err};
+
+    return batch_submit(&batch, requests, out_numbers);
+}
+
+enum pod_code pod_submit_later(struct pod *pod,
+                               const struct pod_request *requests, size_t count,
+                               uint64_t *out_numbers, uint64_t *out_existing,
+                               struct pod_err *err)
+{
     struct pod_batch batch = {.pod = pod,
                               .count = count,
+                              .later = true,
                               .out_existing = out_existing,
-                              .err = err == NULL ? &scratch : err};
+                              .err = err};
 
-    *batch.err = POD_ERR_NONE;
-    enum pod_code code = batch_init(&batch, requests);
-    if (code == POD_OK)
-        code = batch_run(&batch, out_numbers);
-    batch_fini(&batch);
-    return code;
+    return batch_submit(&batch, requests, out_numbers);
 }
 
 enum pod_code pod_submit_graph(struct pod *pod,

@@ -48,6 +48,7 @@ struct pod_batch {
     int64_t wall_ns;
     uint64_t *out_existing;
     struct pod_err *err;
+    bool later; // pod_send makes its calls
     bool admitted;
 
     // Only of a graph.

@@ -186,6 +186,45 @@ static void test_a_batch_is_all_or_nothing(void **state)
     pod_blob_unref(blob);
 }
 
+static uint64_t submit_later(struct fixture *fix, uint32_t core)
+{
+    struct pod_request request = fixture_request(POD_KIND_ALLOCATE);
+    struct pod_err err;
+    uint64_t number = 0;
+
+    request.allocate.core = core;
+    request.allocate.bytes = 8;
+    assert_int_equal(
+        pod_submit_later(fix->pod, &request, 1, &number, NULL, &err), POD_OK);
+    return number;
+}
+
+static void test_what_is_submitted_later_waits_for_send(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t first = submit_later(fix, 0);
+    uint64_t other = submit_later(fix, 3); // of the second host
+
+    assert_int_equal(other, first + 1);
+    assert_state(fix, first, "READY");
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    assert_int_equal(fake_open(fix->host[1]), 0);
+    pod_send(fix->pod);
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_int_equal(fake_open(fix->host[1]), 1);
+    // What is not submitted later takes along what waits for its host.
+    submit_later(fix, 1);
+    submit_later(fix, 3);
+    fixture_allocate(fix, 0, 8);
+    assert_int_equal(fake_open(fix->host[0]), 3);
+    assert_int_equal(fake_open(fix->host[1]), 1);
+    pod_send(fix->pod);
+    assert_int_equal(fake_open(fix->host[1]), 2);
+    fixture_run(fix);
+    assert_state(fix, first, "SUCCEEDED");
+    assert_state(fix, other, "SUCCEEDED");
+}
+
 static void test_requests_name_each_other(void **state)
 {
     struct fixture *fix = *state;
@@ -317,6 +356,7 @@ int main(void)
         TEST(test_failed_allocation_skips_with_its_chain),
         TEST(test_freed_handles_are_refused),
         TEST(test_a_batch_is_all_or_nothing),
+        TEST(test_what_is_submitted_later_waits_for_send),
         TEST(test_requests_name_each_other),
         TEST(test_memory_waits_for_frees_before_it),
         TEST(test_tuples_hold_their_children),
