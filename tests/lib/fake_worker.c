@@ -81,6 +81,10 @@ void fake_worker_signal(struct fake_worker *worker, int number)
     if (worker->pid <= 0)
         return;
     (void)kill(worker->pid, number);
+    // A stop begins when one of its threads gets to run; until then the others
+    // go on.
+    if (number == SIGSTOP)
+        (void)waitpid(worker->pid, NULL, WUNTRACED);
     if (number != SIGKILL && number != SIGTERM)
         return;
     (void)waitpid(worker->pid, NULL, 0);

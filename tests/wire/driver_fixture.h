@@ -15,11 +15,16 @@
 #include "proto/grpc_driver.h"
 #include "tests/lib/fake_worker.h"
 
+// On a machine that is busy anything may take long: a worker is given up early
+// only in tests of that, which then wait for nothing else.
+enum { PATIENCE_S = 30, IMPATIENCE_S = 1 };
+
 struct fixture {
     struct fake_worker worker;
     struct calls_watch watch;
     char why[POD_ERR_TEXT_BYTES]; // of the last loss
     const struct rpc_tls *tls;    // NULL: plain text
+    bool impatient;
     struct pod_grpc_hub *hub;
     struct pod_driver *driver;
 };
@@ -34,14 +39,15 @@ static inline void on_lost(void *arg, const struct pod_err *err)
     calls_on_lost(arg, err);
 }
 
-// Short times, but so long that a busy machine does not matter.
 static inline void open_at(struct fixture *fixture, const char *address)
 {
+    int64_t patience_ns =
+        (fixture->impatient ? IMPATIENCE_S : PATIENCE_S) * POD_NS_PER_S;
     struct pod_grpc_options options = {
         .address = address,
-        .connect_ns = 2 * POD_NS_PER_S,
+        .connect_ns = patience_ns,
         .heartbeat_ns = POD_NS_PER_S / 10,
-        .silence_ns = POD_NS_PER_S,
+        .silence_ns = patience_ns,
         .backoff_min_ns = POD_NS_PER_S / 20,
         .backoff_max_ns = POD_NS_PER_S / 5,
     };
@@ -58,11 +64,18 @@ static inline void open_at(struct fixture *fixture, const char *address)
     fixture->driver->ops->open(fixture->driver, &observer);
 }
 
-static inline void start(struct fixture *fixture, const char *mode)
+static inline void start_so(struct fixture *fixture, const char *mode,
+                            bool impatient)
 {
     memset(fixture, 0, sizeof(*fixture));
+    fixture->impatient = impatient;
     assert_true(fake_worker_start(&fixture->worker, mode, 0));
     open_at(fixture, fixture->worker.address);
+}
+
+static inline void start(struct fixture *fixture, const char *mode)
+{
+    start_so(fixture, mode, false);
 }
 
 static inline void await_ready(struct fixture *fixture, int times)
@@ -99,12 +112,20 @@ static inline void expect_refusal(const char *mode, const char *word)
 {
     struct fixture fixture;
 
-    start(&fixture, mode);
+    start_so(&fixture, mode, strcmp(mode, "not-ready") == 0);
     await_lost(&fixture, 1);
     if (strstr(fixture.why, word) == NULL)
         fail_msg("mode %s: \"%s\"", mode, fixture.why);
     assert_int_equal(fixture.watch.ready, 0);
     finish(&fixture);
+}
+
+// A test that fails leaves a driver behind that writes to its stack, so the
+// program ends there.
+static inline int run_driver_tests(const struct CMUnitTest *tests, size_t count)
+{
+    (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
+    return _cmocka_run_group_tests("gRPC driver", tests, count, NULL, NULL);
 }
 
 #endif

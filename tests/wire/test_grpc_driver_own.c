@@ -122,5 +122,5 @@ int main(void)
         cmocka_unit_test(test_errors_name_things_by_our_numbers),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_driver_tests(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -188,5 +188,5 @@ int main(void)
         cmocka_unit_test(test_resets_plain_workers_by_a_new_client),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_driver_tests(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -131,5 +131,5 @@ int main(void)
         cmocka_unit_test(test_shows_who_it_is),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_driver_tests(tests, sizeof(tests) / sizeof(tests[0]));
 }
