@@ -47,7 +47,8 @@ struct pod_driver_call {
     // call.
     const uint64_t *waits;
     size_t wait_count;
-    // The same, but they must only have ended, well or badly.
+    // The same, but they must only have ended, well or badly; with
+    // POD_DRIVER_ORDERS.
     const uint64_t *orders;
     size_t order_count;
     int priority; // orders what is queued on one core, higher first
@@ -64,11 +65,14 @@ struct pod_driver_call {
 
 // Bits of struct pod_driver_info.features.
 enum {
-    POD_DRIVER_WAITS = 1,        // keeps `waits` and `orders` itself
+    // Keeps `waits` itself, and the order behind the making of handles that a
+    // call names. Is ready again only when all calls of before are completed.
+    POD_DRIVER_WAITS = 1,
     POD_DRIVER_CANCEL = 2,       // cancel may stop a running operation
     POD_DRIVER_FREE_PROGRAM = 4, // compiled programs can be freed
     POD_DRIVER_PEER_COPY = 8,    // can fetch from another host
     POD_DRIVER_WHOLE = 16,       // moves whole buffers only
+    POD_DRIVER_ORDERS = 32,      // keeps `orders` itself
 };
 
 struct pod_driver_core {

@@ -3,31 +3,39 @@
 // answered, if that host keeps the order itself (POD_DRIVER_WAITS). That saves
 // a round trip for each link of a chain.
 //
-// Both must be one call each, to one host, that bears the operation's own
-// number. A LOAD is left out: its call may come later than its launch, when its
-// host has to compile first. What frees something may go ahead of uses, but not
-// of the making: if that fails there is nothing to free, and a host would call
-// it an error.
+// What is sent so may be several calls, each of which names what it waits for.
+// What it waits for must be one call that bears the operation's own number, for
+// that is how a host knows it. So nothing is sent ahead of a transfer of
+// several pieces, or of one that reads a buffer to write it: its last call is
+// made when others have been answered, because only so many pieces are in
+// podd's memory at once, and before that call is made it cannot be named. Nor
+// of a COMPILE, which goes well only if it does on all hosts.
+//
+// What frees something may go ahead of uses, but not of the making: if that
+// fails there is nothing to free, and a host would call it an error.
 #include "core/pod/engine.h"
 
 static bool ahead_one_piece(const struct pod *pod, const struct pod_op *op)
 {
     uint64_t total = op->transfer->total;
 
-    return total > 0 && total <= pod->options.chunk_bytes;
+    return total > 0 && total <= pod->options.chunk_bytes &&
+           !(op->kind == POD_KIND_WRITE &&
+             pod_whole_host(pod->hosts[op->host]));
 }
 
-static bool ahead_one_call(const struct pod *pod, const struct pod_op *op)
+// Whether it can be sent before what it waits for is answered.
+static bool ahead_takes(const struct pod_op *op)
 {
     switch (op->kind) {
     case POD_KIND_ALLOCATE:
-        return op->transfer == NULL && !op->buffer->shape_unknown &&
-               !op->buffer->is_tuple;
+        return !op->buffer->shape_unknown && !op->buffer->is_tuple;
     case POD_KIND_ALLOCATE_TUPLE:
+    case POD_KIND_LOAD:
         return true;
     case POD_KIND_WRITE:
     case POD_KIND_READ:
-        return !op->target->shape_unknown && ahead_one_piece(pod, op);
+        return !op->target->shape_unknown;
     case POD_KIND_COPY:
         return op->source->host == op->target->host &&
                !op->source->shape_unknown && !op->target->shape_unknown;
@@ -38,7 +46,6 @@ static bool ahead_one_call(const struct pod *pod, const struct pod_op *op)
     case POD_KIND_UNLOAD:
         return op->target_load->handle.exists;
     case POD_KIND_COMPILE:
-    case POD_KIND_LOAD:
     case POD_KIND_GRAPH:
     case POD_KIND_RESET:
     case POD_KIND_COUNT:
@@ -47,13 +54,23 @@ static bool ahead_one_call(const struct pod *pod, const struct pod_op *op)
     return false;
 }
 
+// Whether others can be sent before it is answered.
+static bool ahead_gives(const struct pod *pod, const struct pod_op *op)
+{
+    if (op->kind == POD_KIND_WRITE || op->kind == POD_KIND_READ)
+        return ahead_takes(op) && ahead_one_piece(pod, op);
+    return ahead_takes(op) && op->transfer == NULL;
+}
+
 bool pod_ahead_may(const struct pod *pod, const struct pod_op *op,
                    const struct pod_op *dep, bool carries)
 {
+    unsigned needs = carries ? POD_DRIVER_WAITS : POD_DRIVER_ORDERS;
+
     return !(carries && op->run_on_failure) && op->host != POD_NO_ID &&
            op->host == dep->host &&
-           (pod->hosts[op->host]->features & POD_DRIVER_WAITS) != 0 &&
-           ahead_one_call(pod, op) && ahead_one_call(pod, dep);
+           (pod->hosts[op->host]->features & needs) != 0 && ahead_takes(op) &&
+           ahead_gives(pod, dep);
 }
 
 bool pod_ahead_there(const struct pod_handle *handle)

@@ -459,14 +459,19 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
         load_fail(pod, op, on);
         return;
     }
-    pod_list_push_back(&on->joined, &op->joined);
     // A call of the incarnation before may still want its answer; the loads
     // that wait are looked at again then.
-    if (on->call.open)
-        return;
-    on->state = POD_COMPILED_OPEN;
-    on->incarnation = host->incarnation;
-    compile_call(compiled, host, POD_CALL_COMPILE, compiled->number, op, after);
+    if (!on->call.open) {
+        on->state = POD_COMPILED_OPEN;
+        on->incarnation = host->incarnation;
+        compile_call(compiled, host, POD_CALL_COMPILE, compiled->number, op,
+                     after);
+    }
+    // Behind the compile, in the same outbox.
+    if ((host->features & POD_DRIVER_WAITS) != 0)
+        load_call(pod, op, compiled, after);
+    else
+        pod_list_push_back(&on->joined, &op->joined);
 }
 
 // ----------------------------------------------------------------------- frees

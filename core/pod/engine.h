@@ -256,6 +256,17 @@ struct pod_transfer {
     bool finish;     // the stream is to be finished
     // What it is finished with, with a reference; NULL: all is well.
     struct pod_failure *failure;
+    bool numbered; // a call bears the operation's number
+    // With a host that moves whole buffers only (whole.c).
+    bool gathering;  // what comes goes to `whole`, which is written then
+    uint64_t staged; // taken from the staging budget
+    struct pod_blob *whole;
+    uint64_t whole_bytes;
+    uint64_t gathered;
+    struct pod_blob *patch; // replaces a part of `whole`, or NULL
+    size_t patch_period;    // it repeats; 0: it does not
+    uint64_t patch_offset;
+    uint64_t patch_count;
     bool queued; // in some thread's list of what to do after the lock
     struct pod_list after_link;
     struct pod_transfer_slot slots[POD_TRANSFER_SLOTS];
@@ -277,6 +288,21 @@ void pod_transfer_answer_locked(struct pod_transfer *transfer,
                                 struct pod_after *after);
 void pod_transfer_cancel_locked(struct pod_transfer *transfer,
                                 struct pod_after *after);
+// It ends badly by itself, unless it does already.
+void pod_transfer_fail_locked(struct pod_transfer *transfer,
+                              const struct pod_err *err);
+
+// whole.c. Whether it moves whole buffers only. NULL: no.
+bool pod_whole_host(const struct pod_host *host);
+// Sets up what such a host at an end needs; its ends are set. False: it fails.
+bool pod_whole_begin_locked(struct pod_transfer *transfer);
+// Without the lock: a piece, in order; then all of them, false: no memory.
+void pod_whole_put(struct pod_transfer *transfer, struct pod_blob *owned_blob);
+bool pod_whole_finish(struct pod_transfer *transfer)
+    __attribute__((warn_unused_result));
+// All pieces have come. Then: what was gathered is to be written.
+bool pod_whole_gathered_locked(const struct pod_transfer *transfer);
+void pod_whole_write_locked(struct pod_transfer *transfer, bool good);
 // Cancels an open operation, whoever asks for it.
 void pod_cancel_locked(struct pod *pod, struct pod_op *op,
                        enum pod_cancel_cascade cascade, enum pod_reason reason,

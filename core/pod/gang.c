@@ -165,7 +165,7 @@ execute_missing(const struct pod_replica *replica)
 {
     const struct pod_handle *missing = NULL;
 
-    if (!replica->load->handle.exists)
+    if (!pod_ahead_there(&replica->load->handle))
         return &replica->load->handle;
     missing =
         execute_missing_buffer(replica->input_buffers, replica->input_count);

@@ -39,6 +39,9 @@ void pod_transfer_unref(struct pod_transfer *transfer)
         pod_blob_unref(transfer->slots[i].blob);
     pod_blob_unref(transfer->blob);
     pod_failure_unref(transfer->failure);
+    pod_blob_unref(transfer->whole);
+    pod_blob_unref(transfer->patch);
+    pod_staging_give(transfer->pod, transfer->staged);
     pod_free(transfer);
 }
 
@@ -61,18 +64,12 @@ static void transfer_drop(struct pod_transfer_slot *slot)
 
 // -------------------------------------------------------------------- pieces
 
-static bool transfer_is_whole(const struct pod_host *host)
-{
-    return host != NULL && (host->features & POD_DRIVER_WHOLE) != 0;
-}
-
 size_t pod_transfer_piece(const struct pod_transfer *transfer)
 {
-    bool whole =
-        transfer_is_whole(transfer->from) || transfer_is_whole(transfer->to);
+    const struct pod_host *host =
+        transfer->from != NULL ? transfer->from : transfer->to;
 
-    // A pattern in `blob` is no longer than a usual piece.
-    if (whole && transfer->period == 0 && transfer->total > 0)
+    if (pod_whole_host(host) && transfer->total > 0)
         return (size_t)transfer->total;
     return transfer->pod->options.chunk_bytes;
 }
@@ -86,11 +83,11 @@ static struct pod_transfer_slot *transfer_slot_at(struct pod_transfer *transfer,
 
 // The first call of an operation bears its number, but an ALLOCATE's own number
 // names its buffer.
-static uint64_t transfer_number(struct pod_transfer *transfer,
-                                const struct pod_transfer_slot *slot)
+static uint64_t transfer_number(struct pod_transfer *transfer)
 {
-    bool own = slot->offset == 0 && transfer->op->kind != POD_KIND_ALLOCATE;
+    bool own = !transfer->numbered && transfer->op->kind != POD_KIND_ALLOCATE;
 
+    transfer->numbered = true;
     return own ? transfer->op->number : pod_call_number_locked(transfer->pod);
 }
 
@@ -127,8 +124,8 @@ static void transfer_read(struct pod_transfer *transfer,
     pod_call_queue_locked(call, after);
 }
 
-static void transfer_fail(struct pod_transfer *transfer, enum pod_reason reason,
-                          const char *text)
+void pod_transfer_fail_locked(struct pod_transfer *transfer,
+                              const struct pod_err *err)
 {
     struct pod_op *op = transfer->op;
 
@@ -136,7 +133,7 @@ static void transfer_fail(struct pod_transfer *transfer, enum pod_reason reason,
     if (op->outcome != POD_SCHED_SUCCEEDED || pod_op_ended(op))
         return;
     op->outcome = POD_SCHED_FAILED;
-    pod_fail_locked(transfer->pod, op, reason, text);
+    pod_fail_err_locked(transfer->pod, op, err);
 }
 
 // The host it needs that is not connected, or NULL.
@@ -182,7 +179,7 @@ static void transfer_pump(struct pod_transfer *transfer,
         slot->offset = transfer->next;
         slot->count = left < chunk ? (size_t)left : chunk;
         transfer->next += slot->count;
-        uint64_t number = transfer_number(transfer, slot);
+        uint64_t number = transfer_number(transfer);
         if (transfer->from != NULL)
             transfer_read(transfer, slot, number, after);
         else
@@ -208,7 +205,7 @@ static bool transfer_complete(const struct pod_transfer *transfer)
 {
     uint64_t done = transfer->to != NULL ? transfer->moved : transfer->handed;
 
-    return done == transfer->total;
+    return !transfer->gathering && done == transfer->total;
 }
 
 // Whether nothing more will happen to it; then its operation can end.
@@ -231,7 +228,7 @@ static bool transfer_over(struct pod_transfer *transfer)
 static void transfer_advance(struct pod_transfer *transfer,
                              struct pod_after *after)
 {
-    if (transfer->stream != NULL)
+    if (transfer->stream != NULL || transfer->gathering)
         transfer_queue_after(transfer, after);
     transfer_pump(transfer, after);
     if (transfer_over(transfer))
@@ -242,6 +239,7 @@ void pod_transfer_start_locked(struct pod_transfer *transfer,
                                struct pod_after *after)
 {
     transfer->op->stage = POD_STAGE_BYTES;
+    (void)pod_whole_begin_locked(transfer); // failed: so does the transfer
     transfer_advance(transfer, after);
 }
 
@@ -249,7 +247,9 @@ void pod_transfer_start_locked(struct pod_transfer *transfer,
 static void transfer_write_next(struct pod_transfer *transfer,
                                 struct pod_after *after)
 {
-    for (size_t i = 0; transfer->to != NULL && i < POD_TRANSFER_SLOTS; i++) {
+    if (transfer->to == NULL || transfer->gathering)
+        return;
+    for (size_t i = 0; i < POD_TRANSFER_SLOTS; i++) {
         struct pod_transfer_slot *slot = &transfer->slots[i];
         if (transfer->writing || !slot->arrived)
             continue;
@@ -263,10 +263,13 @@ static void transfer_arrived(struct pod_transfer *transfer,
                              struct pod_transfer_slot *slot,
                              struct pod_answer *answer, struct pod_after *after)
 {
+    struct pod_err err;
+
     if (answer->data == NULL || answer->data->size != slot->count) {
         slot->busy = false;
-        transfer_fail(transfer, POD_REASON_WORKER_ERROR,
-                      "the worker gave another number of bytes than asked");
+        pod_err_set(&err, POD_REASON_WORKER_ERROR,
+                    "the worker gave another number of bytes than asked");
+        pod_transfer_fail_locked(transfer, &err);
         return;
     }
     slot->blob = answer->data;
@@ -409,6 +412,31 @@ static void transfer_finish(const struct pod_transfer *transfer,
     pod_stream_finish(stream, &err);
 }
 
+// Without the lock. Says whether there is room for more.
+static bool transfer_hand_on(struct pod_transfer *transfer,
+                             struct pod_blob *owned_blob)
+{
+    if (transfer->stream != NULL)
+        return pod_stream_push(transfer->stream, owned_blob);
+    pod_whole_put(transfer, owned_blob);
+    return true;
+}
+
+// The bytes of a whole buffer are there: they are put together without the
+// lock, and then written.
+static void transfer_gathered_locked(struct pod_transfer *transfer,
+                                     struct pod_after *after)
+{
+    struct pod *pod = transfer->pod;
+
+    pod_leave(pod, after);
+    bool good = pod_whole_finish(transfer);
+    pod_enter(pod, after);
+    pod_whole_write_locked(transfer, good);
+    if (transfer->op != NULL && transfer->op->stage == POD_STAGE_BYTES)
+        transfer_advance(transfer, after);
+}
+
 static void transfer_push_all(struct pod_transfer *transfer)
 {
     struct pod *pod = transfer->pod;
@@ -418,13 +446,15 @@ static void transfer_push_all(struct pod_transfer *transfer)
     pod_enter(pod, &after);
     while ((blob = transfer_take_locked(transfer)) != NULL) {
         pod_leave(pod, &after);
-        bool room = pod_stream_push(transfer->stream, blob);
+        bool room = transfer_hand_on(transfer, blob);
         pod_enter(pod, &after);
         if (room)
             transfer->full = false;
         if (transfer->op != NULL && transfer->op->stage == POD_STAGE_BYTES)
             transfer_advance(transfer, &after);
     }
+    if (pod_whole_gathered_locked(transfer))
+        transfer_gathered_locked(transfer, &after);
     struct pod_stream *stream = transfer->finish ? transfer->stream : NULL;
     if (stream != NULL)
         transfer->stream = NULL;
@@ -440,7 +470,8 @@ void pod_transfer_after(struct pod_transfer *transfer)
 
     pod_mutex_lock(&pod->lock);
     transfer->queued = false;
-    mine = !transfer->pushing && transfer->stream != NULL;
+    mine =
+        !transfer->pushing && (transfer->stream != NULL || transfer->gathering);
     if (mine)
         transfer->pushing = true;
     pod_mutex_unlock(&pod->lock);

@@ -517,6 +517,10 @@ static void step_any(struct model *model)
 {
     uint64_t which = model_pick(model, 100);
 
+    if (model->no_programs && which >= 62 && which < 94)
+        which %= 62;
+    if (model->no_programs && which >= 98)
+        return;
     if (which < 15 && model->buffer_count < MODEL_BUFFERS)
         step_allocate(model);
     else if (which < 35)
@@ -537,7 +541,7 @@ static void step_any(struct model *model)
         step_unload(model);
 }
 
-void model_run(struct model *model, int steps)
+static void compile_all(struct model *model)
 {
     for (int word = 0; word < MODEL_WORD_COUNT; word++)
         step_compile(model, (enum model_word)word);
@@ -550,6 +554,12 @@ void model_run(struct model *model, int steps)
         pod_await_idle(model->pod, 60 * POD_NS_PER_S);
         model->compiled = true;
     }
+}
+
+void model_run(struct model *model, int steps)
+{
+    if (!model->no_programs)
+        compile_all(model);
     for (int i = 0; i < steps; i++) {
         step_any(model);
         if (model->batch_count == MODEL_BATCH || model_pick(model, 2) == 0)

@@ -54,6 +54,7 @@ struct model {
     struct pod *pod;
     uint64_t seed;
     uint32_t cores;
+    bool no_programs; // buffers and bytes alone
     struct model_op ops[MODEL_OPS];
     size_t op_count;
     struct model_buffer buffers[MODEL_BUFFERS];

@@ -27,7 +27,7 @@ static int setup_with(void **state, unsigned features)
 
 static int setup(void **state)
 {
-    return setup_with(state, POD_DRIVER_WAITS);
+    return setup_with(state, POD_DRIVER_WAITS | POD_DRIVER_ORDERS);
 }
 
 static int setup_peers(void **state)
@@ -165,19 +165,114 @@ static void test_a_free_waits_for_the_making_here(void **state)
     assert_state(fix, gone, "SUCCEEDED");
 }
 
-static void test_several_pieces_wait_here(void **state)
+// The host knows a transfer by its first piece alone, so others wait here.
+static void test_several_pieces_go_ahead_but_none_ahead_of_them(void **state)
 {
     struct fixture *fix = *state; // pieces have 16 bytes
     uint64_t buffer = fixture_allocate(fix, 0, 17);
     uint64_t write = fixture_write(fix, buffer, 0, 17);
     uint64_t part = fixture_write(fix, buffer, 0, 16);
+    struct fake_call call;
 
-    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_int_equal(fake_open(fix->host[0]), 2);
+    assert_waits(fix, 1, write, &buffer, 1);
     fake_done(fix->host[0], buffer);
     assert_int_equal(fake_open(fix->host[0]), 1);
+    fake_done(fix->host[0], write);
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_true(fake_find(fix->host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.offset, 16);
+    assert_int_equal(call.count, 1);
+    fake_done(fix->host[0], call.op);
+    assert_state(fix, write, "SUCCEEDED");
+    assert_true(fake_find(fix->host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.op, part);
     fixture_run(fix);
     assert_state(fix, write, "SUCCEEDED");
     assert_state(fix, part, "SUCCEEDED");
+}
+
+static void test_a_cancel_stops_pieces_that_were_sent_ahead(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 40);
+    uint64_t read = fixture_read(fix, buffer);
+    bool again;
+    struct pod_err err;
+
+    assert_int_equal(fake_open(fix->host[0]), 4); // three pieces
+    assert_int_equal(
+        pod_cancel(fix->pod, read, POD_CASCADE_NONE, "no more", &again, &err),
+        POD_OK);
+    for (size_t i = 1; i < 4; i++) {
+        struct fake_call call;
+        assert_true(fake_peek(fix->host[0], i, &call));
+        assert_true(call.cancelled);
+    }
+    fake_done(fix->host[0], buffer);
+    for (size_t i = 0; i < 3; i++) {
+        struct fake_call call;
+        assert_true(fake_peek(fix->host[0], 0, &call));
+        fake_fail(fix->host[0], call.op, POD_REASON_CANCEL_REQUESTED, "so");
+    }
+    assert_state(fix, read, "CANCELLED");
+    assert_state(fix, buffer, "SUCCEEDED");
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+// A host that came back compiles again; what it is to load and run goes to it
+// meanwhile.
+static uint64_t load_anew(struct fixture *fix, uint64_t *out_compile)
+{
+    uint64_t program = fixture_compile(fix, "sha-256:a");
+    struct fake_call call;
+
+    fixture_run(fix);
+    fake_lose(fix->host[0], "gone");
+    fake_ready(fix->host[0]);
+    uint64_t load = fixture_load_on(fix, program, 0);
+    assert_int_equal(fake_open(fix->host[0]), 2);
+    assert_true(fake_peek(fix->host[0], 0, &call));
+    assert_int_equal(call.kind, FAKE_COMPILE);
+    *out_compile = call.op;
+    assert_true(fake_peek(fix->host[0], 1, &call));
+    assert_int_equal(call.kind, FAKE_LOAD);
+    assert_int_equal(call.op, load);
+    assert_int_equal(call.handle, *out_compile);
+    return load;
+}
+
+static void test_a_load_is_sent_behind_its_compile(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t compile;
+    uint64_t load = load_anew(fix, &compile);
+    uint64_t in = fixture_allocate(fix, 0, 8);
+    uint64_t out = fixture_allocate(fix, 0, 8);
+    uint64_t run = fixture_execute(fix, load, in, out);
+
+    assert_int_equal(fake_open(fix->host[0]), 5);
+    assert_waits(fix, 4, run, (uint64_t[]){load, in, out}, 3);
+    fixture_run(fix);
+    assert_state(fix, load, "SUCCEEDED");
+    assert_state(fix, run, "SUCCEEDED");
+}
+
+static void test_a_load_fails_with_its_compile(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t compile;
+    uint64_t load = load_anew(fix, &compile);
+    uint64_t in = fixture_allocate(fix, 0, 8);
+    uint64_t run = fixture_execute(fix, load, in, in);
+
+    fake_fail(fix->host[0], compile, POD_REASON_INVALID_PROGRAM, "bad");
+    fake_fail(fix->host[0], load, POD_REASON_INVALID_PROGRAM, "bad");
+    assert_state(fix, load, "FAILED");
+    assert_state(fix, run, "SKIPPED");
+    assert_int_equal(fixture_root(fix, run), load);
+    fixture_run(fix);
+    assert_state(fix, in, "SUCCEEDED");
 }
 
 static void test_other_hosts_are_waited_for_here(void **state)
@@ -326,10 +421,154 @@ static void test_some_hosts_move_whole_buffers(void **state)
     pod_data_fini(&data);
 }
 
+// ------------------------------------------- parts of buffers that move whole
+
+// The first host moves whole buffers, the second pieces of 16 bytes.
+static int setup_mixed(void **state)
+{
+    struct fixture *fix = malloc(sizeof(*fix));
+
+    fixture_init_options(fix, 2, 1000, POD_NEVER, 16, 100);
+    fake_set_features(fix->host[0], POD_DRIVER_WHOLE);
+    for (size_t i = 0; i < fix->host_count; i++)
+        fake_ready(fix->host[i]);
+    *state = fix;
+    return 0;
+}
+
+static void assert_staging(struct fixture *fix, uint64_t bytes)
+{
+    uint64_t used, max;
+
+    pod_staging_usage(fix->pod, &used, &max);
+    assert_int_equal(used, bytes);
+}
+
+static void test_a_part_is_written_with_what_is_there(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 40);
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 7, 20);
+    struct fake_call call;
+
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_true(fake_peek(fix->host[0], 0, &call));
+    assert_int_equal(call.kind, FAKE_READ);
+    assert_int_equal(call.op, write);
+    assert_int_equal(call.offset, 0);
+    assert_int_equal(call.count, 40);
+    fake_done(fix->host[0], write);
+    assert_true(fake_peek(fix->host[0], 0, &call));
+    assert_int_equal(call.kind, FAKE_WRITE);
+    assert_true(call.op != write); // a number is used once
+    assert_int_equal(call.offset, 0);
+    assert_int_equal(call.count, 40);
+    assert_state(fix, write, "READY");
+    fake_done(fix->host[0], call.op);
+    assert_state(fix, write, "SUCCEEDED");
+    assert_staging(fix, 0);
+}
+
+static void test_a_part_that_cannot_be_read_is_not_written(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 40);
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 7, 20);
+
+    fake_fail(fix->host[0], write, POD_REASON_WORKER_ERROR, "no");
+    assert_state(fix, write, "FAILED");
+    assert_int_equal(fake_count(fix->host[0], FAKE_WRITE), 0);
+    assert_staging(fix, 0);
+}
+
+static void test_a_cancel_between_reading_and_writing(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 40);
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 7, 20);
+    bool again;
+    struct pod_err err;
+
+    assert_int_equal(
+        pod_cancel(fix->pod, write, POD_CASCADE_NONE, NULL, &again, &err),
+        POD_OK);
+    fake_done(fix->host[0], write); // too late for the host to stop it
+    assert_state(fix, write, "CANCELLED");
+    assert_int_equal(fake_count(fix->host[0], FAKE_WRITE), 0);
+    assert_staging(fix, 0);
+}
+
+// The error names the limit.
+static void test_a_buffer_beyond_the_budget_is_refused(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 101);
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 1, 2);
+
+    assert_state(fix, write, "FAILED");
+    fixture_assert_reason(fix, write, "STAGING_FULL");
+    fixture_assert_detail(fix, write,
+                          "host 0 moves whole buffers only, and the 101 bytes",
+                          "budget of 100 bytes");
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    assert_staging(fix, 0);
+}
+
+static void test_a_pattern_is_written_whole(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_request request = fixture_request(POD_KIND_ALLOCATE);
+    struct fake_call call;
+
+    request.allocate.core = 0;
+    request.allocate.bytes = 100;
+    request.allocate.fill_size = 1;
+    request.allocate.fill[0] = 77;
+    uint64_t buffer = fixture_submit(fix, &request);
+    fake_done(fix->host[0], buffer);
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_true(fake_find(fix->host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.count, 100);
+    assert_int_equal(call.first, 77);
+    fixture_run(fix);
+    assert_state(fix, buffer, "SUCCEEDED");
+    assert_staging(fix, 0);
+}
+
+static void test_copies_from_and_to_whole_buffers(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t whole = fixture_allocate(fix, 0, 40);
+    uint64_t pieces = fixture_allocate(fix, 2, 40);
+    struct fake_call call;
+
+    fixture_run(fix);
+    uint64_t copy = fixture_copy(fix, whole, pieces);
+    assert_true(fake_find(fix->host[0], FAKE_READ, &call));
+    assert_int_equal(call.count, 40);
+    for (int i = 0; i < 4; i++)
+        fixture_run(fix);
+    assert_state(fix, copy, "SUCCEEDED");
+    assert_int_equal(fake_count(fix->host[1], FAKE_WRITE), 3);
+    assert_staging(fix, 0);
+    copy = fixture_copy(fix, pieces, whole);
+    assert_int_equal(fake_open(fix->host[1]), 3); // 16, 16 and 8
+    fixture_run(fix);
+    assert_state(fix, copy, "SUCCEEDED");
+    assert_int_equal(fake_count(fix->host[0], FAKE_WRITE), 1);
+    assert_int_equal(fake_count(fix->host[1], FAKE_READ), 3);
+    assert_staging(fix, 0);
+}
+
 int main(void)
 {
 #define AHEAD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define PEERS(test) cmocka_unit_test_setup_teardown(test, setup_peers, teardown)
+#define MIXED(test) cmocka_unit_test_setup_teardown(test, setup_mixed, teardown)
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, setup_whole, teardown)
     const struct CMUnitTest tests[] = {
         AHEAD(test_a_chain_is_sent_at_once),
@@ -338,7 +577,10 @@ int main(void)
         AHEAD(test_a_loss_ends_what_was_sent_ahead),
         AHEAD(test_order_alone_is_sent_too),
         AHEAD(test_a_free_waits_for_the_making_here),
-        AHEAD(test_several_pieces_wait_here),
+        AHEAD(test_several_pieces_go_ahead_but_none_ahead_of_them),
+        AHEAD(test_a_cancel_stops_pieces_that_were_sent_ahead),
+        AHEAD(test_a_load_is_sent_behind_its_compile),
+        AHEAD(test_a_load_fails_with_its_compile),
         AHEAD(test_other_hosts_are_waited_for_here),
         AHEAD(test_run_on_failure_waits_here),
         AHEAD(test_executions_queue_on_the_host),
@@ -346,6 +588,12 @@ int main(void)
         PEERS(test_a_copy_that_finds_no_way_goes_through_here),
         PEERS(test_a_copy_that_fails_otherwise_has_failed),
         WHOLE(test_some_hosts_move_whole_buffers),
+        MIXED(test_a_part_is_written_with_what_is_there),
+        MIXED(test_a_part_that_cannot_be_read_is_not_written),
+        MIXED(test_a_cancel_between_reading_and_writing),
+        MIXED(test_a_buffer_beyond_the_budget_is_refused),
+        MIXED(test_a_pattern_is_written_whole),
+        MIXED(test_copies_from_and_to_whole_buffers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

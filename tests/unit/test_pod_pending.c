@@ -34,7 +34,7 @@ static int setup(void **state)
 
 static int setup_ahead(void **state)
 {
-    return setup_with(state, POD_DRIVER_WAITS);
+    return setup_with(state, POD_DRIVER_WAITS | POD_DRIVER_ORDERS);
 }
 
 static int teardown(void **state)

@@ -15,7 +15,7 @@ static void test_tells_what_the_worker_is(void **state)
     assert_int_equal(fixture.watch.info.chip_count, 1);
     assert_int_equal(fixture.watch.info.accepts, 15);
     assert_int_equal(fixture.watch.info.features,
-                     POD_DRIVER_WAITS | POD_DRIVER_CANCEL |
+                     POD_DRIVER_WAITS | POD_DRIVER_ORDERS | POD_DRIVER_CANCEL |
                          POD_DRIVER_FREE_PROGRAM | POD_DRIVER_PEER_COPY);
     finish(&fixture);
 }
