@@ -9,7 +9,7 @@
 //
 // What a worker can do (pod_driver_info.features):
 //                        pod.worker.v1        tpu_driver.CloudTpuDriver
-//   waits for others     WAITS                -
+//   waits for others     WAITS, ORDERS        WAITS if its order is trusted
 //   cancel               CANCEL               - (it ends as it would have)
 //   free a program       FREE_PROGRAM         -
 //   fetch from another   PEER_COPY            -
@@ -31,6 +31,10 @@ enum pod_code pod_grpc_hub_new(uint32_t host_count, const struct rpc_tls *tls,
                                struct pod_grpc_hub **out_hub,
                                struct pod_err *err)
     __attribute__((warn_unused_result));
+// Plain workers hear what an operation waits for and get it at once. What they
+// do when that fails is theirs: only for workers that then fail it too. Before
+// any driver is opened.
+void pod_grpc_hub_trust_order(struct pod_grpc_hub *hub);
 // After all its drivers. NULL is allowed.
 void pod_grpc_hub_free(struct pod_grpc_hub *hub);
 

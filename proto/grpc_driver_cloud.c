@@ -5,8 +5,8 @@
 // It has no word for cancel, for freeing a program, for parts of a buffer or
 // for a session's own reset (Reset throws every client out), and what a worker
 // does with an operation whose dependency failed is not known. So nothing is
-// sent before what it needs has been answered, and a reset closes the client
-// and opens another.
+// sent before what it needs has been answered, unless its user trusts it to
+// fail that too, and a reset closes the client and opens another.
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +122,8 @@ static enum pod_code cloud_take_info(struct gd_link *link,
     struct pod_driver_info *info = &link->info->info;
     info->accepts = 1U << POD_FORMAT_HLO_TEXT | 1U << POD_FORMAT_HLO_PROTO;
     info->features = POD_DRIVER_WHOLE;
+    if (gd_hub_trusts_order(link->driver->hub))
+        info->features |= POD_DRIVER_WAITS;
     info->host_id = cloud_alone(system) ? 0 : system->host_id;
     info->host_count = cloud_alone(system) ? 1 : system->host_count;
     cloud_take_chips(system, link->info);

@@ -20,6 +20,8 @@ struct cloud_body {
     const struct gd_request *request;
     struct pod_err *err;
     int64_t handle; // the request's, as an id
+    int64_t *waits; // of the entry, or of each of them
+    size_t wait_count;
     TpuDriver__StreamRequest__Entry entry;
 };
 
@@ -61,6 +63,28 @@ static bool cloud_handles(const struct cloud_body *body,
         if (out[i] == 0)
             return false;
     }
+    return true;
+}
+
+// What it waits for that is not over. False: no memory.
+static bool cloud_waits(struct cloud_body *body)
+{
+    const struct pod_driver_call *call = &body->item->call;
+    const struct gd *driver = body->driver;
+
+    body->waits = pod_calloc(call->wait_count + 1, sizeof(*body->waits));
+    if (body->waits == NULL)
+        return false;
+    for (size_t i = 0; i < call->wait_count; i++) {
+        uint64_t wire = gd_wait_locked(driver, call->waits[i]);
+        if (wire != 0)
+            body->waits[body->wait_count++] = cloud_id(driver, wire);
+    }
+    // What works on something that is not made yet waits for that too.
+    uint64_t handle = body->request->handle;
+    uint64_t making = handle == 0 ? 0 : gd_order_locked(driver, handle);
+    if (making != 0)
+        body->waits[body->wait_count++] = cloud_id(driver, making);
     return true;
 }
 
@@ -314,6 +338,8 @@ cloud_execute_pack(struct cloud_body *body,
             TPU_DRIVER__STREAM_REQUEST__ENTRY__REQUEST_EXECUTE;
         entries[i].execute = &executes[i];
         entries[i].operation_id = cloud_id(body->driver, body->item->wire + i);
+        entries[i].wait_for_id = body->waits;
+        entries[i].n_wait_for_id = body->wait_count;
         pointers[i] = &entries[i];
     }
     message.entry = pointers;
@@ -424,6 +450,12 @@ struct pod_wire_out *gd_cloud_encode(struct gd *driver, struct gd_item *item,
         if (body.handle == 0)
             return NULL;
     }
+    if (!cloud_waits(&body))
+        return cloud_no_memory(&body);
     body.entry.operation_id = cloud_id(driver, item->wire);
-    return cloud_fill(&body);
+    body.entry.wait_for_id = body.waits;
+    body.entry.n_wait_for_id = body.wait_count;
+    struct pod_wire_out *out = cloud_fill(&body);
+    pod_free(body.waits);
+    return out;
 }

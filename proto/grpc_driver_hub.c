@@ -16,7 +16,8 @@ struct pod_grpc_hub {
     struct rpc_loop *loop;
     struct rpc_tls tls;
     bool has_tls;
-    uint64_t salt; // makes names of gangs those of this pod alone
+    bool trusts_order; // of plain workers
+    uint64_t salt;     // makes names of gangs those of this pod alone
     uint32_t host_count;
     struct hub_host *hosts;
 };
@@ -98,6 +99,16 @@ struct rpc_loop *gd_hub_loop(struct pod_grpc_hub *hub)
 const struct rpc_tls *gd_hub_tls(const struct pod_grpc_hub *hub)
 {
     return hub->has_tls ? &hub->tls : NULL;
+}
+
+void pod_grpc_hub_trust_order(struct pod_grpc_hub *hub)
+{
+    hub->trusts_order = true;
+}
+
+bool gd_hub_trusts_order(const struct pod_grpc_hub *hub)
+{
+    return hub->trusts_order;
 }
 
 uint64_t gd_hub_salt(const struct pod_grpc_hub *hub)

@@ -402,6 +402,7 @@ void gd_handles_drop_locked(struct gd *driver, uint64_t below);
 struct rpc_loop *gd_hub_loop(struct pod_grpc_hub *hub);
 const struct rpc_tls *gd_hub_tls(const struct pod_grpc_hub *hub);
 uint64_t gd_hub_salt(const struct pod_grpc_hub *hub);
+bool gd_hub_trusts_order(const struct pod_grpc_hub *hub);
 void gd_hub_join(struct pod_grpc_hub *hub, struct gd *driver);
 void gd_hub_leave(struct pod_grpc_hub *hub, const struct gd *driver);
 // A host's session, 0: none. Lock ranks: after a driver's.

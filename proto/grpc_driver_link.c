@@ -305,6 +305,8 @@ static const char *link_reason(enum pod_code code, const char *text)
     static const char *const refused[] = {"connection refused", NULL};
     static const char *const tls[] = {"certificate", "handshak",  "ssl",
                                       "tls",         "peer name", NULL};
+    static const char *const slow[] = {"timed out before receiving settings",
+                                       NULL};
     static const char *const http[] = {"http1",        "http/1",
                                        "parsing http", "settings frame",
                                        "http status",  NULL};
@@ -312,6 +314,8 @@ static const char *link_reason(enum pod_code code, const char *text)
 
     if (link_says(text, refused))
         return "refused: nothing listens there";
+    if (link_says(text, slow))
+        return "not ready: no answer in time";
     if (link_says(text, http) || code == POD_UNIMPLEMENTED)
         return "wrong service: what answers is not a worker";
     if (code == POD_UNAVAILABLE && link_says(text, tls))

@@ -23,7 +23,6 @@ enum pod_code flags_check_log_level(const char *level, struct pod_err *err)
 // Sets the log up with checked values; NULL: text, info.
 void flags_setup_log(const char *format, const char *level);
 
-
 // The lines of the log that mark the life of a program.
 
 // It starts, with these settings.

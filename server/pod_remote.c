@@ -213,6 +213,8 @@ static enum pod_code remote_hub(const struct pod_remote *remote,
     if (code == POD_OK)
         code = pod_grpc_hub_new((uint32_t)remote->count,
                                 ca == NULL ? NULL : &tls, out_hub, err);
+    if (code == POD_OK && remote->trusts_order)
+        pod_grpc_hub_trust_order(*out_hub);
     pod_free(ca);
     pod_free(cert);
     pod_free(key);

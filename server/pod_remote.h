@@ -22,6 +22,7 @@ enum {
 struct pod_remote {
     char **addresses; // as given to the drivers
     size_t count;
+    bool trusts_order; // of plain workers; set after parsing
 };
 
 // Whether --pod names workers elsewhere.

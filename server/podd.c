@@ -80,6 +80,7 @@ static enum pod_code podd_add_workers(struct podd *podd, struct pod_err *err)
 
     if (code != POD_OK)
         return code;
+    remote.trusts_order = settings->trust_worker_order;
     code = pod_remote_add_hosts(&remote, &tls, podd->pod, &podd->workers, err);
     pod_remote_fini(&remote);
     return code;

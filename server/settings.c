@@ -134,6 +134,10 @@ static const struct pod_setting settings_table[] = {
      "file with the certificate shown to workers", NULL},
     {"worker-tls-key", POD_SETTING_TEXT, AT(worker_tls_key),
      "file with its key", NULL},
+    {"trust-worker-order", POD_SETTING_FLAG, AT(trust_worker_order),
+     "send plain TPU driver workers chains at once: each must fail what waits "
+     "for a failure",
+     NULL},
     {"insecure", POD_SETTING_FLAG, AT(insecure),
      "allow plain text beyond this machine, with users and workers", NULL},
     {"allowed-host", POD_SETTING_LIST, AT(allowed_hosts),

@@ -27,6 +27,7 @@ struct podd_settings {
     char *worker_tls_ca;
     char *worker_tls_cert;
     char *worker_tls_key;
+    bool trust_worker_order;
     struct pod_setting_list allowed_hosts;
     struct pod_setting_list allowed_origins;
     uint64_t staging_bytes;

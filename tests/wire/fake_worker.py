@@ -209,15 +209,22 @@ def heartbeat(data, context):
 # ------------------------------------------------ the plain TPU driver protocol
 
 # Modes plain and plain-slice: a stand-alone system of one chip with two cores,
-# or host 1 of a slice of two, whose cores have the numbers 2 and 3.
-CORES_OF_CHIP = {"plain": [(0, [0, 1])], "plain-slice": [(0, [0, 1]),
-                                                       (1, [2, 3])]}
+# or host 1 of a slice of two, whose cores have the numbers 2 and 3. Mode
+# plain-slice-0 is host 0 of that. Mode plain-held answers nothing until three
+# operations have come.
+SLICE = [(0, [0, 1]), (1, [2, 3])]
+CORES_OF_CHIP = {"plain": [(0, [0, 1])], "plain-slice": SLICE,
+                 "plain-slice-0": SLICE}
+# DeviceAssignmentProto: replica_count 2, computation_count 1, and the devices
+# {[2, 3]} or {[0, 2]}.
+ASSIGNMENTS = ("080210011a040a020203", "080210011a040a020002")
+HELD = 3
 
 
 def plain_open(request, context):
     with lock:
         counts["hello"] += 1
-        number = 1000000 if mode == "plain-slice" else 5
+        number = 1000000 if mode.startswith("plain-slice") else 5
         number += counts["hello"]
         sessions[number] = Session()
     return tpu.OpenResponse(
@@ -241,14 +248,14 @@ def plain_info(data, context):
         chip.chip_coord.x, chip.chip_coord.y, chip.chip_coord.z = x, 0, 0
         for core in cores:
             chip.core.add(id=core, hbm_bytes_available=1 << 20)
-    info.host_id = len(info.tpu_chip) - 1
+    info.host_id = 0 if mode.endswith("-0") else len(info.tpu_chip) - 1
     info.host_count = len(info.tpu_chip)
     info.chip_count = len(info.tpu_chip)
     info.core_count = 2 * len(info.tpu_chip)
     info.cpu.num_cpu_cores = 1
     info.cpu.cpu_load_average_1min = 0
     info.cpu.ram_bytes_total = info.cpu.ram_bytes_available = 1
-    for core in info.tpu_chip[-1].core:
+    for core in info.tpu_chip[info.host_id].core:
         info.local_core.add(id=core.id)
     return response.SerializeToString()
 
@@ -257,6 +264,7 @@ def plain_perform(session, entry, answer):
     kind = entry.WhichOneof("request")
     what = getattr(entry, kind)
     objects = session.objects
+    assert not any(w in session.failed for w in entry.wait_for_id)
     if kind == "alloc":
         objects[entry.operation_id] = bytearray(
             what.num_bytes if what.WhichOneof("size") == "num_bytes"
@@ -283,13 +291,13 @@ def plain_perform(session, entry, answer):
         del objects[what.loaded_program_handle]
     elif kind == "execute":
         objects[what.loaded_program_handle]
-        # replica_count 2, computation_count 1, devices {[2, 3]}
         if len(what.device_assignment) > 8:
-            assert what.device_assignment.hex() == "080210011a040a020203"
+            assert what.device_assignment.hex() in ASSIGNMENTS
         objects[what.output_handle[0]][:] = objects[what.input_handle[0]]
 
 
 def plain_stream(requests, context):
+    held, count = [], 0
     for data in requests:
         response = tpu.StreamResponse()
         for entry in tpu.StreamRequest.FromString(data).entry:
@@ -301,9 +309,15 @@ def plain_stream(requests, context):
                 with lock:
                     plain_perform(session, entry, answer)
             except (KeyError, AssertionError) as error:
+                session.failed.add(number)
                 answer.status.code = NOT_FOUND
                 answer.status.message = repr(error)
-        yield response.SerializeToString()
+        held.append(response.SerializeToString())
+        count += len(response.entry)
+        if mode == "plain-held" and count < HELD:
+            continue
+        yield from held
+        held.clear()
 
 
 class Handlers(grpc.GenericRpcHandler):

@@ -32,8 +32,15 @@ struct remote {
 
 // ------------------------------------------------------------------------ pods
 
-static struct near_worker *start_worker(void)
+static struct near_worker *start_worker(bool plain)
 {
+    static const struct worker_slice slice = {.x = 2,
+                                              .y = 1,
+                                              .z = 1,
+                                              .cores_per_chip = 1,
+                                              .hosts = 1,
+                                              .hbm_bytes = 1 << 20};
+
     static const struct pod_driver_chip chips[] = {{.x = 0}, {.x = 1}};
     static const uint32_t core_chips[CORES_OF_HOST] = {0, 1};
     struct fake_device *fake = fake_new(CORES_OF_HOST, 1 << 20);
@@ -50,7 +57,8 @@ static struct near_worker *start_worker(void)
 
     assert_non_null(hub);
     assert_int_equal(pod_inproc_new(&options, &driver, NULL), POD_OK);
-    struct near_worker *worker = near_worker_start(driver, hub, 2);
+    struct near_worker *worker = plain ? near_worker_start_plain(driver, &slice)
+                                       : near_worker_start(driver, hub, 2);
     pod_gang_hub_unref(hub);
     return worker;
 }
@@ -72,7 +80,9 @@ static void add_host(struct remote *remote, uint32_t host)
                      POD_OK);
 }
 
-static void start(struct remote *remote, uint32_t hosts, size_t chunk_bytes)
+// Bit n of `plain`: host n speaks the original protocol alone.
+static void start(struct remote *remote, uint32_t hosts, size_t chunk_bytes,
+                  unsigned plain, bool trusts_order)
 {
     struct pod_options options = {
         .clock = pod_clock_system,
@@ -89,8 +99,10 @@ static void start(struct remote *remote, uint32_t hosts, size_t chunk_bytes)
     remote->pod = pod_new(&options);
     assert_non_null(remote->pod);
     assert_int_equal(pod_grpc_hub_new(hosts, NULL, &remote->hub, &err), POD_OK);
+    if (trusts_order)
+        pod_grpc_hub_trust_order(remote->hub);
     for (uint32_t i = 0; i < hosts; i++) {
-        remote->workers[i] = start_worker();
+        remote->workers[i] = start_worker((plain >> i & 1) != 0);
         add_host(remote, i);
     }
     assert_int_equal(pod_start(remote->pod, &err), POD_OK);
@@ -167,8 +179,11 @@ static void check_op(const struct model *model, const struct model_op *op)
 
 // ----------------------------------------------------------------------- tests
 
-static void run_program(uint64_t seed)
+static void run_program(uint64_t seed, bool with_plain)
 {
+    bool trusts_order = false;
+    unsigned plain = 0;
+
     static struct model model;
     struct remote remote;
 
@@ -176,7 +191,14 @@ static void run_program(uint64_t seed)
     model.seed = seed;
     uint32_t hosts = 1 + (uint32_t)model_pick(&model, HOSTS_MAX);
     // Some pieces are smaller than a buffer.
-    start(&remote, hosts, model_pick(&model, 2) == 0 ? 3 : 0);
+    size_t chunk_bytes = model_pick(&model, 2) == 0 ? 3 : 0;
+    if (with_plain) {
+        plain = 1 + (unsigned)model_pick(&model, (1U << hosts) - 1);
+        trusts_order = model_pick(&model, 2) == 0;
+        model.no_programs = true; // the fake device's are words
+        model.compiled = true;
+    }
+    start(&remote, hosts, chunk_bytes, plain, trusts_order);
     model.pod = remote.pod;
     model.cores = hosts * CORES_OF_HOST;
     model_run(&model, STEPS);
@@ -186,25 +208,40 @@ static void run_program(uint64_t seed)
     stop(&remote);
 }
 
-static void test_random_programs(void **state)
+static void run_programs(uint64_t seeds, bool with_plain)
 {
     const char *one = getenv("POD_SEED");
     const char *text = getenv("POD_SEEDS");
-    uint64_t seeds = text == NULL ? 100 : strtoull(text, NULL, 10);
 
-    (void)state;
+    if (text != NULL)
+        seeds = strtoull(text, NULL, 10);
     if (one != NULL) {
-        run_program(strtoull(one, NULL, 10));
+        run_program(strtoull(one, NULL, 10), with_plain);
         return;
     }
     for (uint64_t seed = 1; seed <= seeds; seed++)
-        run_program(seed);
+        run_program(seed, with_plain);
+}
+
+static void test_random_programs(void **state)
+{
+    (void)state;
+    run_programs(100, false);
+}
+
+// Parts of buffers, and copies between workers that move whole buffers only and
+// others; what is sent ahead to those whose order is trusted.
+static void test_random_moves_with_plain_workers(void **state)
+{
+    (void)state;
+    run_programs(50, true);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_programs),
+        cmocka_unit_test(test_random_moves_with_plain_workers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
