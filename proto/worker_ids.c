@@ -55,6 +55,8 @@ bool worker_ids_has(const struct worker_ids *ids, uint64_t number)
 
 static void ids_remove(struct worker_ids *ids, size_t at, size_t count)
 {
+    if (count == 0) // there may be no items at all
+        return;
     memmove(ids->items + at, ids->items + at + count,
             (ids->count - at - count) * sizeof(ids->items[0]));
     ids->count -= count;

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as what a worker answers podd: every call is completed exactly
+// once, and nothing is left.
+//
+// The first byte says what the rest is: bit 0: the worker knows the plain
+// protocol only; bit 1: its greeting (plain: what it says of itself); bit 2:
+// its sign of life; else what comes on the streams, with bit 3 on the second.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/lock.h"
+#include "core/base/mem.h"
+#include "core/pod/host_info.h"
+#include "pod_worker.pb-c.h"
+#include "proto/grpc_driver.h"
+#include "tests/fuzz/lib/fake_rpc.h"
+#include "tpu_service.pb-c.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    FUZZ_PLAIN = 1,
+    FUZZ_GREETING = 2,
+    FUZZ_LIFE = 4,
+    FUZZ_SECOND = 8,
+    FUZZ_CALLS = 9,
+    FUZZ_RANK = 85,
+};
+
+struct fuzz {
+    const uint8_t *data;
+    size_t size;
+    uint8_t mode;
+    struct pod_mutex lock; // guards the rest
+    struct pod_cond changed;
+    struct rpc_stream *streams[2];
+    int stream_count;
+    bool told;  // ready or lost
+    bool ready; // at some time
+    bool beaten;
+    int begun; // calls of the driver
+    int done[FUZZ_CALLS + 1];
+};
+
+static void fuzz_check(bool good)
+{
+    if (!good)
+        abort();
+}
+
+// ------------------------------------------------------------------ the worker
+
+static void fuzz_answer(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    struct pod_wire_out *out = pod_wire_pack(message);
+
+    fake_rpc_answer(call, POD_OK, out->head, out->size);
+    pod_wire_out_free(out);
+}
+
+static void fuzz_greet(struct rpc_call *call)
+{
+    Pod__Worker__V1__HelloResponse hello =
+        POD__WORKER__V1__HELLO_RESPONSE__INIT;
+    Pod__Worker__V1__Core core = POD__WORKER__V1__CORE__INIT;
+    Pod__Worker__V1__Chip chip = POD__WORKER__V1__CHIP__INIT;
+    Pod__Worker__V1__Core *cores[] = {&core};
+    Pod__Worker__V1__Chip *chips[] = {&chip};
+    static char text[] = "fuzz";
+
+    core.memory_bytes = 1 << 20;
+    hello.version = 1;
+    hello.session = UINT64_C(1) << 63 | 5;
+    hello.incarnation = 1;
+    hello.worker = hello.platform = hello.platform_version = text;
+    hello.accepts = 3;
+    hello.host_count = 1;
+    hello.chunk_bytes = 8 << 20;
+    hello.n_cores = hello.n_chips = 1;
+    hello.cores = cores;
+    hello.chips = chips;
+    fuzz_answer(call, &hello.base);
+}
+
+// A stand-alone system of one core.
+static void fuzz_describe(struct rpc_call *call)
+{
+    TpuDriver__QuerySystemInfoResponse response =
+        TPU_DRIVER__QUERY_SYSTEM_INFO_RESPONSE__INIT;
+    TpuDriver__SystemInfo info = TPU_DRIVER__SYSTEM_INFO__INIT;
+    TpuDriver__TpuChipInfo chip = TPU_DRIVER__TPU_CHIP_INFO__INIT;
+    TpuDriver__ChipCoordinate coord = TPU_DRIVER__CHIP_COORDINATE__INIT;
+    TpuDriver__TpuCoreInfo core = TPU_DRIVER__TPU_CORE_INFO__INIT;
+    TpuDriver__CpuInfo cpu = TPU_DRIVER__CPU_INFO__INIT;
+    TpuDriver__TpuCoreInfo *cores[] = {&core};
+    TpuDriver__TpuChipInfo *chips[] = {&chip};
+
+    core.has_hbm_bytes_available = 1;
+    core.hbm_bytes_available = 1 << 20;
+    chip.chip_coord = &coord;
+    chip.n_core = 1;
+    chip.core = cores;
+    info.cpu = &cpu;
+    info.n_tpu_chip = info.n_local_core = 1;
+    info.tpu_chip = chips;
+    info.local_core = cores;
+    info.has_host_count = 1;
+    info.host_count = 1;
+    response.system_info = &info;
+    fuzz_answer(call, &response.base);
+}
+
+static bool fuzz_is(const char *method, const char *name)
+{
+    return strcmp(strrchr(method, '/') + 1, name) == 0;
+}
+
+static void fuzz_called(void *arg, const char *method,
+                        struct rpc_call *owned_call)
+{
+    struct fuzz *fuzz = arg;
+    Pod__Worker__V1__HeartbeatResponse beat =
+        POD__WORKER__V1__HEARTBEAT_RESPONSE__INIT;
+    TpuDriver__OpenResponse opened = TPU_DRIVER__OPEN_RESPONSE__INIT;
+    bool plain = (fuzz->mode & FUZZ_PLAIN) != 0;
+    bool greeting =
+        plain ? fuzz_is(method, "QuerySystemInfo") : fuzz_is(method, "Hello");
+
+    beat.incarnation = 1;
+    opened.client_id = 1;
+    if (plain && fuzz_is(method, "Hello"))
+        fake_rpc_answer(owned_call, POD_UNIMPLEMENTED, NULL, 0);
+    else if ((fuzz->mode & FUZZ_GREETING) != 0 && greeting)
+        fake_rpc_answer(owned_call, POD_OK, fuzz->data, fuzz->size);
+    else if ((fuzz->mode & FUZZ_LIFE) != 0 && fuzz_is(method, "Heartbeat"))
+        fake_rpc_answer(owned_call, POD_OK, fuzz->data, fuzz->size);
+    else if (fuzz_is(method, "Hello"))
+        fuzz_greet(owned_call);
+    else if (fuzz_is(method, "QuerySystemInfo"))
+        fuzz_describe(owned_call);
+    else if (fuzz_is(method, "Open"))
+        fuzz_answer(owned_call, &opened.base);
+    else if (fuzz_is(method, "Heartbeat"))
+        fuzz_answer(owned_call, &beat.base);
+    else
+        fake_rpc_answer(owned_call, POD_OK, NULL, 0);
+}
+
+static void fuzz_opened(void *arg, const char *method,
+                        struct rpc_stream *owned_stream)
+{
+    struct fuzz *fuzz = arg;
+
+    (void)method;
+    pod_mutex_lock(&fuzz->lock);
+    if (fuzz->stream_count < 2)
+        fuzz->streams[fuzz->stream_count++] = owned_stream;
+    else
+        rpc_stream_unref(owned_stream); // of a later connection
+    pod_mutex_unlock(&fuzz->lock);
+}
+
+// -------------------------------------------------------------------- the
+// calls
+
+static void fuzz_tell(struct fuzz *fuzz, bool ready, bool beaten)
+{
+    pod_mutex_lock(&fuzz->lock);
+    fuzz->told = true;
+    fuzz->ready = fuzz->ready || ready;
+    fuzz->beaten = fuzz->beaten || beaten;
+    pod_cond_broadcast(&fuzz->changed);
+    pod_mutex_unlock(&fuzz->lock);
+}
+
+static void fuzz_on_ready(void *arg, const struct pod_driver_info *info)
+{
+    // What it says of itself is for the engine to doubt.
+    struct pod_err err;
+    struct pod_host_info *checked = pod_host_info_new(info, &err);
+
+    for (size_t i = 0; checked != NULL && i < checked->core_count; i++)
+        fuzz_check(checked->cores[i].chip < checked->chip_count);
+    pod_host_info_free(checked);
+    fuzz_tell(arg, true, false);
+}
+
+static void fuzz_on_lost(void *arg, const struct pod_err *err)
+{
+    fuzz_check(err->code != POD_OK);
+    fuzz_tell(arg, false, true);
+}
+
+static void fuzz_on_beat(void *arg, const struct pod_driver_load *load)
+{
+    (void)load;
+    fuzz_tell(arg, false, true);
+}
+
+struct fuzz_call {
+    struct fuzz *fuzz;
+    int number;
+};
+
+static void fuzz_on_done(void *arg, const struct pod_driver_result *result)
+{
+    struct fuzz_call *call = arg;
+    struct fuzz *fuzz = call->fuzz;
+
+    fuzz_check(!result->lost || result->err.code != POD_OK);
+    pod_mutex_lock(&fuzz->lock);
+    fuzz_check(++fuzz->done[call->number] == 1);
+    pod_mutex_unlock(&fuzz->lock);
+}
+
+// One of each kind, numbered 1 to FUZZ_CALLS as on the wire.
+static void fuzz_begin_calls(struct fuzz *fuzz, struct pod_driver *driver,
+                             struct fuzz_call *records)
+{
+    struct pod_driver_call calls[FUZZ_CALLS + 1];
+    struct pod_blob *blob = pod_blob_new(8);
+    const uint64_t buffer = 1;
+    const uint32_t zero = 0;
+    struct pod_driver_launch launch = {.load = 5,
+                                       .inputs = &buffer,
+                                       .input_count = 1,
+                                       .outputs = &buffer,
+                                       .output_count = 1};
+    struct pod_driver_execute execute = {.launches = &launch,
+                                         .launch_count = 1,
+                                         .replica_count = 1,
+                                         .replica_hosts = &zero,
+                                         .replica_cores = &zero,
+                                         .replica_worker_cores = &zero};
+
+    memset(blob->data, 0, 8);
+    for (int i = 1; i <= FUZZ_CALLS; i++) {
+        records[i] = (struct fuzz_call){.fuzz = fuzz, .number = i};
+        calls[i] = (struct pod_driver_call){
+            .op = (uint64_t)i, .done = fuzz_on_done, .arg = &records[i]};
+    }
+    driver->ops->allocate(driver, &calls[1], 0, NULL, 8);
+    driver->ops->write(driver, &calls[2], 1, 0, blob, 0, 8);
+    driver->ops->read(driver, &calls[3], 1, 0, 8);
+    driver->ops->compile(driver, &calls[4], POD_FORMAT_HLO_TEXT, blob, 1);
+    driver->ops->load(driver, &calls[5], 0, 4);
+    driver->ops->execute(driver, &calls[6], &execute);
+    driver->ops->copy(driver, &calls[7], 1, 1);
+    driver->ops->allocate_tuple(driver, &calls[8], 0, &buffer, 1);
+    driver->ops->deallocate(driver, &calls[9], 1);
+    driver->ops->cancel(driver, 3);
+    pod_blob_unref(blob);
+    fuzz->begun = FUZZ_CALLS;
+}
+
+// What came has been looked at when this returns, in all likelihood.
+static void fuzz_deliver(struct fuzz *fuzz)
+{
+    struct rpc_stream *stream = fuzz->streams[(fuzz->mode & FUZZ_SECOND) != 0];
+
+    if ((fuzz->mode & (FUZZ_GREETING | FUZZ_LIFE)) != 0)
+        return;
+    fake_rpc_deliver(stream, fuzz->data, fuzz->size);
+    fake_rpc_end(stream, POD_OK);
+    fake_rpc_await_end(stream);
+}
+
+static void fuzz_await(struct fuzz *fuzz, const bool *what)
+{
+    pod_mutex_lock(&fuzz->lock);
+    while (!*what)
+        pod_cond_wait(&fuzz->changed, &fuzz->lock);
+    pod_mutex_unlock(&fuzz->lock);
+}
+
+static void fuzz_run(struct fuzz *fuzz, struct pod_driver *driver)
+{
+    struct pod_driver_observer observer = {.ready = fuzz_on_ready,
+                                           .lost = fuzz_on_lost,
+                                           .heartbeat = fuzz_on_beat,
+                                           .arg = fuzz};
+    struct fuzz_call records[FUZZ_CALLS + 1];
+
+    driver->ops->open(driver, &observer);
+    fuzz_await(fuzz, &fuzz->told);
+    if (fuzz->ready) {
+        fuzz_begin_calls(fuzz, driver, records);
+        fuzz_deliver(fuzz);
+        if ((fuzz->mode & FUZZ_LIFE) != 0)
+            fuzz_await(fuzz, &fuzz->beaten);
+    }
+    driver->ops->close(driver);
+    for (int i = 1; i <= fuzz->begun; i++)
+        fuzz_check(fuzz->done[i] == 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz fuzz = {.data = data + 1, .size = size - 1};
+    struct fake_rpc_peer peer = {
+        .opened = fuzz_opened, .called = fuzz_called, .arg = &fuzz};
+    struct pod_grpc_options options = {.address = "fuzz:1",
+                                       .heartbeat_ns = POD_NS_PER_S / 1000};
+    struct pod_driver *driver = NULL;
+
+    if (size == 0)
+        return 0;
+    fuzz.mode = data[0];
+    pod_mutex_init(&fuzz.lock, FUZZ_RANK, "fuzz");
+    pod_cond_init(&fuzz.changed);
+    fake_rpc_set_peer(&peer);
+    fuzz_check(pod_grpc_hub_new(1, NULL, &options.hub, NULL) == POD_OK);
+    fuzz_check(pod_grpc_driver_new(&options, &driver, NULL) == POD_OK);
+    fuzz_run(&fuzz, driver);
+    driver->ops->free(driver);
+    pod_grpc_hub_free(options.hub);
+    rpc_stream_unref(fuzz.streams[0]);
+    rpc_stream_unref(fuzz.streams[1]);
+    pod_cond_fini(&fuzz.changed);
+    pod_mutex_fini(&fuzz.lock);
+    fuzz_check(pod_mem_live() == 0);
+    return 0;
+}
