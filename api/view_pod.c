@@ -40,9 +40,9 @@ json_t *api_formats_json(unsigned accepts)
 // What the worker itself says it does; null: it does not say.
 static json_t *pod_load(const struct pod_host_load *load)
 {
-    struct api_build object = api_build_object();
     if (!load->known)
         return json_null();
+    struct api_build object = api_build_object();
     api_set_number(&object, "cores_busy", load->cores_busy);
     api_set_u64(&object, "queued", load->queued);
     api_set_u64(&object, "open_operations", load->open_operations);
