@@ -180,12 +180,12 @@ enum pod_code api_read_integer(struct api_reader *reader, const char *name,
     return POD_OK;
 }
 
-// Digits to a number, up to UINT64_MAX.
+// Digits to a number, up to UINT64_MAX, without leading zeros.
 static bool read_digits(const char *text, uint64_t *out_value)
 {
     uint64_t value = 0;
 
-    if (*text == '\0')
+    if (*text == '\0' || (text[0] == '0' && text[1] != '\0'))
         return false;
     for (; *text != '\0'; text++) {
         if (*text < '0' || *text > '9' ||
@@ -223,11 +223,12 @@ enum pod_code api_read_u64(struct api_reader *reader, const char *name,
         text = json_string_value(value);
     if (read_digits(text, out_value))
         return POD_OK;
-    bool number = strspn(text, "0123456789") == strlen(text) && *text != '\0';
+    bool number = strspn(text, "0123456789") == strlen(text) && *text != '\0' &&
+                  *text != '0';
     return read_fault(
         reader, name,
         big || number ? POD_REASON_OUT_OF_RANGE : POD_REASON_BAD_VALUE,
-        big || number ? "is too large or negative" : "must be decimal digits",
+        big || number ? "is too large or negative" : "must be decimal digits without leading zeros",
         err);
 }
 
