@@ -102,6 +102,8 @@ static void bad_forms_are_refused(void **state)
         {"{\"core\":-1,\"bytes\":\"8\"}", 422, "OUT_OF_RANGE", "/core"},
         {"{\"core\":9,\"bytes\":\"8\"}", 422, "UNKNOWN_CORE", "/core"},
         {"{\"core\":0,\"bytes\":\"x\"}", 400, "BAD_VALUE", "/bytes"},
+        {"{\"core\":0,\"bytes\":\"01\"}", 400, "BAD_VALUE", "/bytes"},
+        {"{\"core\":0,\"bytes\":\"00\"}", 400, "BAD_VALUE", "/bytes"},
         {"{\"core\":0,\"bytes\":-1}", 422, "OUT_OF_RANGE", "/bytes"},
         {"{\"core\":0,\"bytes\":[]}", 400, "WRONG_TYPE", "/bytes"},
         {"{\"core\":0,\"bytes\":\"1048577\"}", 422, "RESOURCE_EXHAUSTED",
