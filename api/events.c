@@ -83,6 +83,23 @@ static enum pod_code events_read_graph(struct api_request *req,
     return POD_OK;
 }
 
+static enum pod_code events_read_stalled(struct api_request *req,
+                                         struct api_page *page,
+                                         struct pod_event_filter *filter,
+                                         struct pod_err *err)
+{
+    const char *text = NULL;
+    bool stalled = false;
+    enum pod_code code = api_query_text(req, "stalled", &text, err);
+    if (code == POD_OK)
+        code = api_query_bool(req, "stalled", &stalled, err);
+    if (code != POD_OK || text == NULL)
+        return code;
+    filter->stalled = stalled ? POD_STALLED_ONLY : POD_STALLED_NOT;
+    api_page_filter(page, "stalled", stalled ? "true" : "false");
+    return POD_OK;
+}
+
 static enum pod_code events_read_since(struct api_request *req,
                                        struct api_page *page,
                                        struct pod_event_filter *filter,
@@ -132,6 +149,8 @@ static enum pod_code events_read_filter(struct api_request *req,
         code = events_read_number(req, page, "core", &filter->core, err);
     if (code == POD_OK)
         code = events_read_graph(req, page, &filter->graph, err);
+    if (code == POD_OK)
+        code = events_read_stalled(req, page, filter, err);
     if (code == POD_OK)
         code = events_read_since(req, page, filter, err);
     if (code == POD_OK)

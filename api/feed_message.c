@@ -234,6 +234,7 @@ static void message_rewind(struct pod_event_view *view,
                                                : POD_PENDING_NONE;
     view->queue_position = POD_NO_ID;
     view->queue_capped = false;
+    view->is_stalled = false;
     if (state < POD_SCHED_RUNNING)
         view->running_ns = -1;
     if (state < POD_SCHED_READY)

@@ -288,6 +288,9 @@ static void metrics_operations(struct pod_str *out,
                        metrics->open[state]);
     metrics_one(out, "podd_operations_kept", "gauge",
                 "Ended operations in the history.", metrics->kept);
+    metrics_one(out, "podd_stalled_operations", "gauge",
+                "Operations of which nothing was heard for long.",
+                metrics->stalled);
     metrics_kinds(out, "podd_operations_accepted_total",
                   "Operations that were accepted, by kind.", metrics->accepted);
     metrics_ended(out, metrics);

@@ -10,7 +10,7 @@
 #include "api/query.h"
 #include "api/view_json.h"
 
-enum { ROOT_CORES_SHOWN = 64 };
+enum { ROOT_CORES_SHOWN = 64, ROOT_STALLED_SHOWN = 8 };
 
 // "1.5 GiB", rounded down to a tenth.
 static const char *root_size(uint64_t bytes, char buffer[32])
@@ -82,6 +82,57 @@ static void root_print_counts(const struct pod_summary *summary,
     pod_str_puts(out, any ? "\n" : " none yet\n");
 }
 
+static void root_print_awaited(const struct pod_event_awaited *awaited,
+                               struct pod_str *out)
+{
+    pod_str_printf(out, " host %" PRIu32, awaited->host);
+    for (size_t i = 0; i < awaited->core_count; i++)
+        pod_str_printf(out, "%s%" PRIu32, i == 0 ? " core " : ",",
+                       awaited->cores[i]);
+    if (awaited->state != POD_AWAITED_BEGUN)
+        pod_str_puts(out, " (not begun)");
+}
+
+static void root_print_stalled(const struct pod_event_view *view,
+                               struct pod_str *out)
+{
+    int64_t quiet_ns = pod_clock_wall(&pod_clock_system) -
+                       (view->created_wall_ns + view->stalled_ns);
+    pod_str_printf(
+        out, "\nop-%" PRIu64 " %s: nothing heard for %" PRId64 " s of",
+        view->number, pod_kind_name(view->kind), quiet_ns / POD_NS_PER_S);
+    for (size_t i = 0; i < view->awaited_count; i++) {
+        pod_str_puts(out, i == 0 ? "" : ",");
+        root_print_awaited(&view->awaited[i], out);
+    }
+}
+
+// The latest of what hangs, if anything does.
+static enum pod_code root_print_stalls(struct pod *pod, struct pod_str *out,
+                                       struct pod_err *err)
+{
+    const struct pod_event_filter filter = {.host = POD_NO_ID,
+                                            .core = POD_NO_ID,
+                                            .since_wall_ns = INT64_MIN,
+                                            .stalled = POD_STALLED_ONLY};
+    struct pod_event_view views[ROOT_STALLED_SHOWN];
+    uint64_t next = 0;
+    size_t count = 0;
+    enum pod_code code =
+        pod_list_events(pod, &filter, UINT64_MAX, ROOT_STALLED_SHOWN, views,
+                        &count, &next, err);
+    if (code != POD_OK || count == 0)
+        return code;
+    pod_str_puts(out, "\nstalled:");
+    for (size_t i = 0; i < count; i++) {
+        root_print_stalled(&views[i], out);
+        pod_event_view_fini(&views[i]);
+    }
+    pod_str_puts(out, next != 0 ? "\n... and more: /v1/events?stalled=true\n"
+                                : "\n");
+    return POD_OK;
+}
+
 static void root_print_next(const struct api_request *req, struct pod_str *out)
 {
     const char *host = api_request_header(req, "Host");
@@ -122,8 +173,10 @@ enum pod_code api_overview_print(struct api_request *req, struct pod_str *out,
         root_print_hosts(&view, out);
         root_print_cores(&view, out);
         root_print_counts(&summary, out);
+        code = root_print_stalls(pod, out, err);
         root_print_next(req, out);
-        code = out->failed ? api_err_memory(err) : POD_OK;
+        if (code == POD_OK && out->failed)
+            code = api_err_memory(err);
     }
     pod_summary_fini(&summary);
     pod_topology_view_fini(&view);

@@ -42,6 +42,7 @@ const char *const api_event_fields[] = {
     "bytes",
     "queue_position",
     "queue_position_capped",
+    "stalled",
     "request_id",
     "trace_id",
     "span_id",
@@ -195,6 +196,29 @@ static void event_set_waiting(struct api_build *build,
         api_set_bool(build, "queue_position_capped", true);
 }
 
+static json_t *event_awaited(const struct pod_event_awaited *awaited)
+{
+    struct api_build item = api_build_object();
+    struct api_build cores = api_build_array();
+    api_set_number(&item, "host", awaited->host);
+    for (size_t i = 0; i < awaited->core_count; i++)
+        api_append(&cores, json_integer(awaited->cores[i]));
+    api_set(&item, "cores", api_build_take(&cores));
+    api_set_word(&item, "state", pod_awaited_state_name(awaited->state));
+    return api_build_take(&item);
+}
+
+static json_t *event_stalled(const struct pod_event_view *view)
+{
+    struct api_build stalled = api_build_object();
+    struct api_build hosts = api_build_array();
+    api_set_time(&stalled, "since", view->created_wall_ns + view->stalled_ns);
+    for (size_t i = 0; i < view->awaited_count; i++)
+        api_append(&hosts, event_awaited(&view->awaited[i]));
+    api_set(&stalled, "waiting_for", api_build_take(&hosts));
+    return api_build_take(&stalled);
+}
+
 // ---------------------------------------------------------------- the ends
 
 static void event_set_error(struct api_build *build,
@@ -336,6 +360,8 @@ json_t *api_event_json(const struct pod_event_view *view)
     api_set(&event, "target", event_target(view));
     if (!event_is_done(view))
         event_set_waiting(&event, view);
+    if (view->is_stalled)
+        api_set(&event, "stalled", event_stalled(view));
     event_set_times(&event, view);
     if (view->bytes > 0)
         api_set_u64(&event, "bytes", view->bytes);

@@ -108,6 +108,7 @@ static enum pod_code podd_make_pod(struct podd *podd, struct pod_err *err)
         .history_age_ns = settings->history_age_ns,
         .first_number = 1,
         .staging_bytes = settings->staging_bytes,
+        .stall_after_ns = settings->stall_after_ns,
         .notify = podd_notify,
         .notify_arg = podd,
     };

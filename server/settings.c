@@ -153,6 +153,8 @@ static const struct pod_setting settings_table[] = {
      "how long they are kept [24h]", NULL},
     {"drain-timeout", POD_SETTING_DURATION, AT(drain_timeout_ns),
      "how long SIGTERM waits for operations [30s]", NULL},
+    {"stall-after", POD_SETTING_DURATION, AT(stall_after_ns),
+     "report what was not heard of for so long; 0: nothing [60s]", NULL},
     {"log-format", POD_SETTING_TEXT, AT(log_format), "text or json [text]",
      settings_check_log_format},
     {"log-level", POD_SETTING_TEXT, AT(log_level),
@@ -169,6 +171,7 @@ enum pod_code podd_settings_read(int argc, const char *const *argv,
         .history_count = 100000,
         .history_age_ns = 24 * 3600 * POD_NS_PER_S,
         .drain_timeout_ns = 30 * POD_NS_PER_S,
+        .stall_after_ns = 60 * POD_NS_PER_S,
     };
     return pod_config_read(settings_table, PODD_TABLE_COUNT, "PODD", argc, argv,
                            settings, err);

@@ -34,6 +34,7 @@ struct podd_settings {
     uint64_t history_count;
     int64_t history_age_ns;
     int64_t drain_timeout_ns;
+    int64_t stall_after_ns;
     char *log_format;
     char *log_level;
 };

@@ -34,6 +34,8 @@ enum pod_log_format { POD_LOG_TEXT, POD_LOG_JSON };
     X(STOP, "stop")                                                            \
     X(REQUEST, "request")                                                      \
     X(OPERATION, "operation")                                                  \
+    X(STALLED, "stalled")                                                      \
+    X(STALL_OVER, "stall_over")                                                \
     X(HOST, "host")                                                            \
     X(CLIENT, "client")
 

@@ -2,6 +2,7 @@
 // Answers of drivers. What they borrow for the callback is copied before the
 // lock is taken.
 #include "core/pod/engine.h"
+#include "core/pod/stall.h"
 
 #include "core/base/mem.h"
 
@@ -18,6 +19,9 @@ void pod_call_started(void *arg)
         op->state != POD_SCHED_RUNNING)
         pod_step_locked(call->pod, op, POD_SCHED_STARTED, POD_SCHED_RUNNING,
                         false, &after);
+    call->begun = true;
+    call->since_ns = call->pod->now_ns;
+    pod_stall_over_locked(call, &after);
     pod_leave(call->pod, &after);
 }
 
@@ -85,7 +89,7 @@ void pod_call_done(void *arg, const struct pod_driver_result *result)
     struct pod_after after;
 
     pod_enter(pod, &after);
-    pod_call_answered_locked(call);
+    pod_call_answered_locked(call, &after);
     pod_answer_locked(pod, call, &answer, &after);
     pod_leave(pod, &after);
     pod_failure_unref(answer.failure);

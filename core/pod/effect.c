@@ -5,6 +5,7 @@
 // effect brings may step: an operation that is over at once is put in
 // pod->local and completed when the step is done.
 #include "core/pod/graph.h"
+#include "core/pod/stall.h"
 
 #include <assert.h>
 
@@ -135,6 +136,7 @@ static void effect_end(struct pod *pod, struct pod_op *op,
     if (handle != NULL && op->state != POD_SCHED_SUCCEEDED)
         handle->failed = true;
     pod_metrics_ended_locked(pod, op);
+    pod_stall_ended_locked(pod, op);
     pod_note_ended_locked(pod, op);
     pod->open_count--;
     after->idle = after->idle || pod->open_count == 0;

@@ -180,12 +180,18 @@ void pod_call_init(struct pod_call *call, struct pod_op *op,
 // true is returned: it is over.
 bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after);
 // A call is answered: it is idle again, and no cancel of it is under way.
-void pod_call_answered_locked(struct pod_call *call);
+void pod_call_answered_locked(struct pod_call *call, struct pod_after *after);
 uint64_t pod_call_number_locked(struct pod *pod);
 enum pod_code pod_outbox_start(struct pod_host *host, struct pod_err *err);
 void pod_outbox_stop(struct pod_host *host);
 // Makes the calls that wait, if no other thread does.
 void pod_outbox_drain(struct pod_host *host);
+// The calls that an operation may have now, by an index from 0; NULL at the
+// end. Not all of them are open. One that waits for the compile of another
+// operation has that one's calls.
+const struct pod_call *pod_op_call(const struct pod_op *op, size_t index);
+// The operation that a call works for, or NULL: nobody waits for it any more.
+struct pod_op *pod_call_op(const struct pod_call *call);
 // Whether calls can be made: READY or CORDONED.
 bool pod_host_up(const struct pod_host *host);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/pod/view.h"
+#include "core/pod/stall.h"
 
 enum { EVENT_WAITS_SHOWN = 100 };
 
@@ -212,6 +212,9 @@ static bool event_match(const struct pod_op *op,
         return false;
     if (filter->kinds != 0 && (filter->kinds >> op->kind & 1) == 0)
         return false;
+    if (filter->stalled != POD_STALLED_ANY &&
+        (filter->stalled == POD_STALLED_ONLY) != (op->stalls != NULL))
+        return false;
     if (filter->graph != 0 && op->graph != filter->graph)
         return false;
     if (op->created_wall_ns < filter->since_wall_ns)
@@ -273,6 +276,7 @@ static enum pod_code event_lay(struct pod *pod, struct pod_op *op,
     event_lay_labels(op, carver, view);
     event_lay_waits(pod, op, carver, view);
     event_lay_work(op, carver, view);
+    pod_stall_lay_locked(op, carver, view);
     event_lay_error(op, carver, view);
     return POD_OK;
 }

@@ -47,6 +47,8 @@ struct pod_host {
     int32_t shift; // of its chips' x, so that slices stand side by side
     struct pod_list handles; // pod_handle.host_link: live, not lost
     struct pod_list calls;   // pod_call.host_link: open, as they were queued
+    uint64_t stalled_calls;  // of them
+    int64_t unseen_ns;       // when a look at them last left some out
     uint64_t open_operations;
     uint64_t finished_operations; // kept or not
     uint64_t kept_operations;     // in the table
@@ -86,6 +88,7 @@ struct pod_core {
     uint64_t running[8]; // operations that run on it now
     size_t running_count;
     uint32_t running_executions; // how many of all that run
+    uint64_t stall_mark;         // of the last look that found it taken
 };
 
 struct pod_chip {
@@ -138,8 +141,9 @@ struct pod_edges {
     size_t capacity;
 };
 
-// An operation that has ended, for the log (notes.c).
+// Something about an operation, for the log (notes.c).
 struct pod_note {
+    enum pod_log_event event;
     enum pod_log_level level;
     uint64_t number;
     enum pod_kind kind;
@@ -149,6 +153,7 @@ struct pod_note {
     uint64_t graph;
     uint64_t root;
     int64_t took_ns;
+    const char *detail;          // fixed text, or NULL
     struct pod_failure *failure; // with a reference, or NULL
     struct pod_trace *trace;     // the same
 };
@@ -197,6 +202,11 @@ struct pod {
     struct pod_list local; // pod_op.local: launched, and done without a driver
     struct pod_edges edges;
     uint64_t dep_mark;
+    struct pod_list stalls; // pod_stall.link: as they began
+    uint64_t stalled_operations;
+    uint64_t stall_mark;          // of the last look
+    int64_t stall_period_ns;      // between looks (fixed)
+    int64_t stall_due_ns;         // of the next one; POD_NEVER: no call is open
     struct pod_notes notes;       // not written yet
     uint64_t span_salt;           // fixed
     struct pod_failure *fallback; // used when there is no memory for a failure
@@ -244,6 +254,13 @@ bool pod_notes_init(struct pod *pod); // false: no memory
 void pod_notes_fini(struct pod *pod);
 // The operation has ended: the log is to be told, if it wants to know.
 void pod_note_ended_locked(struct pod *pod, const struct pod_op *op);
+// It is stalled on a host, where nothing was heard of it since then; and it is
+// so no longer. `detail` is a constant.
+void pod_note_stalled_locked(struct pod *pod, const struct pod_op *op,
+                             uint32_t host, int64_t since_ns,
+                             const char *detail);
+void pod_note_stall_over_locked(struct pod *pod, const struct pod_op *op,
+                                uint32_t host, int64_t since_ns);
 // Without the lock: tells it.
 void pod_notes_write(struct pod *pod);
 // A host's state has changed. Without the lock; the address is fixed.

@@ -6,7 +6,7 @@
 // numbers of a few things that fit are found under the lock, a bounded number
 // of records at a time, then each view is made as if it were asked for alone.
 #include "core/base/mem.h"
-#include "core/pod/view.h"
+#include "core/pod/stall.h"
 
 enum {
     LIST_BATCH = 64,        // numbers found before their views are made
@@ -23,6 +23,20 @@ struct list_walk {
     size_t looked;
 };
 
+// The next record below the place of the walk that may fit, or NULL.
+static const struct pod_op *list_next_locked(const struct list_walk *walk)
+{
+    const struct pod *pod = walk->pod;
+    const struct pod_op *op;
+
+    // The few that are stalled are not looked for among all.
+    if (walk->filter != NULL && walk->filter->stalled == POD_STALLED_ONLY)
+        op = pod_stall_before_locked(pod, walk->below);
+    else
+        op = pod_table_before(&pod->table, walk->below);
+    return op == NULL || op->number < walk->floor ? NULL : op;
+}
+
 // Finds the next numbers that fit; looks at a bounded number of records.
 static size_t list_find(struct list_walk *walk, uint64_t *out_numbers,
                         size_t capacity)
@@ -31,9 +45,8 @@ static size_t list_find(struct list_walk *walk, uint64_t *out_numbers,
 
     pod_mutex_lock(&walk->pod->lock);
     for (size_t i = 0; i < LIST_HOLD && count < capacity; i++) {
-        const struct pod_op *op =
-            pod_table_before(&walk->pod->table, walk->below);
-        if (op == NULL || op->number < walk->floor) {
+        const struct pod_op *op = list_next_locked(walk);
+        if (op == NULL) {
             walk->below = 0;
             break;
         }
@@ -70,8 +83,7 @@ static bool list_at_end(const struct list_walk *walk)
     if (walk->below == 0)
         return true;
     pod_mutex_lock(&walk->pod->lock);
-    const struct pod_op *op = pod_table_before(&walk->pod->table, walk->below);
-    bool end = op == NULL || op->number < walk->floor;
+    bool end = list_next_locked(walk) == NULL;
     pod_mutex_unlock(&walk->pod->lock);
     return end;
 }

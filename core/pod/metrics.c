@@ -30,5 +30,6 @@ void pod_get_metrics(struct pod *pod, struct pod_metrics *out_metrics)
     for (int i = 0; i <= POD_SCHED_RUNNING; i++)
         out_metrics->open[i] = pod->by_state[i];
     out_metrics->kept = pod->history_count;
+    out_metrics->stalled = pod->stalled_operations;
     pod_mutex_unlock(&pod->lock);
 }

@@ -20,6 +20,7 @@ struct pod_metrics {
     uint64_t host_losses;                 // of hosts that were up
     uint64_t open[POD_SCHED_RUNNING + 1]; // now, by state
     uint64_t kept;                        // operations in the history now
+    uint64_t stalled;                     // operations now
 };
 
 // A copy. Thread-safe.

@@ -42,6 +42,19 @@ const char *pod_handle_state_name(enum pod_handle_state state)
     return "UNKNOWN";
 }
 
+const char *pod_awaited_state_name(enum pod_awaited_state state)
+{
+    switch (state) {
+    case POD_AWAITED_QUEUED:
+        return "QUEUED";
+    case POD_AWAITED_SENT:
+        return "SENT";
+    case POD_AWAITED_BEGUN:
+        break;
+    }
+    return "BEGUN";
+}
+
 const char *pod_host_state_name(enum pod_host_state state)
 {
     switch (state) {

@@ -63,32 +63,71 @@ static enum pod_log_level note_level(const struct pod_op *op)
     return bad && op->root == op->number ? POD_LOG_WARN : POD_LOG_DEBUG;
 }
 
-void pod_note_ended_locked(struct pod *pod, const struct pod_op *op)
+// What every note says. NULL: the log does not want it, or there is no room.
+static struct pod_note *note_new(struct pod *pod, const struct pod_op *op,
+                                 enum pod_log_event event,
+                                 enum pod_log_level level)
 {
     struct pod_notes *notes = &pod->notes;
-    enum pod_log_level level = note_level(op);
 
     if (!pod_log_wants(level))
-        return;
+        return NULL;
     if (notes->count == NOTES_MAX) {
         notes->dropped++;
-        return;
+        return NULL;
     }
-    notes->items[(notes->first + notes->count++) % NOTES_MAX] =
-        (struct pod_note){
-            .level = level,
-            .number = op->number,
-            .kind = op->kind,
-            .state = op->state,
-            .host = op->host,
-            .core = op->core,
-            .graph = op->graph,
-            .root = op->state == POD_SCHED_SUCCEEDED ? 0 : op->root,
-            .took_ns = op->finished_ns,
-            .failure =
-                op->failure == NULL ? NULL : pod_failure_ref(op->failure),
-            .trace = pod_trace_ref(op->trace),
-        };
+    struct pod_note *note =
+        &notes->items[(notes->first + notes->count++) % NOTES_MAX];
+    *note = (struct pod_note){
+        .event = event,
+        .level = level,
+        .number = op->number,
+        .kind = op->kind,
+        .state = op->state,
+        .host = op->host,
+        .core = op->core,
+        .graph = op->graph,
+        .trace = pod_trace_ref(op->trace),
+    };
+    return note;
+}
+
+void pod_note_ended_locked(struct pod *pod, const struct pod_op *op)
+{
+    struct pod_note *note =
+        note_new(pod, op, POD_LOG_EVENT_OPERATION, note_level(op));
+
+    if (note == NULL)
+        return;
+    note->root = op->state == POD_SCHED_SUCCEEDED ? 0 : op->root;
+    note->took_ns = op->finished_ns;
+    note->failure = op->failure == NULL ? NULL : pod_failure_ref(op->failure);
+}
+
+void pod_note_stalled_locked(struct pod *pod, const struct pod_op *op,
+                             uint32_t host, int64_t since_ns,
+                             const char *detail)
+{
+    struct pod_note *note =
+        note_new(pod, op, POD_LOG_EVENT_STALLED, POD_LOG_WARN);
+
+    if (note == NULL)
+        return;
+    note->host = host;
+    note->took_ns = pod->now_ns - since_ns;
+    note->detail = detail;
+}
+
+void pod_note_stall_over_locked(struct pod *pod, const struct pod_op *op,
+                                uint32_t host, int64_t since_ns)
+{
+    struct pod_note *note =
+        note_new(pod, op, POD_LOG_EVENT_STALL_OVER, POD_LOG_WARN);
+
+    if (note == NULL)
+        return;
+    note->host = host;
+    note->took_ns = pod->now_ns - since_ns;
 }
 
 // --------------------------------------------------------------------- writing
@@ -129,9 +168,9 @@ static void note_write(const struct pod *pod, const struct pod_note *note)
                      failure == NULL ? NULL : pod_reason_name(failure->reason)),
         pod_log_id(POD_LOG_KEY_ROOT_CAUSE, "op", note->root),
         pod_log_text(POD_LOG_KEY_DETAIL,
-                     failure == NULL ? NULL : failure->text),
+                     failure == NULL ? note->detail : failure->text),
     };
-    pod_log_event(note->level, POD_LOG_EVENT_OPERATION, fields,
+    pod_log_event(note->level, note->event, fields,
                   sizeof(fields) / sizeof(fields[0]));
 }
 

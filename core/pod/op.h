@@ -19,6 +19,7 @@ struct pod_host;
 struct pod_loaded;
 struct pod_op;
 struct pod_program;
+struct pod_stall;
 struct pod_transfer;
 
 // ----------------------------------------------------------------- failures
@@ -94,6 +95,10 @@ struct pod_call {
     bool open;                 // queued or sent; guarded by the engine's lock
     bool cancel_asked;
     struct pod_list host_link; // in host->calls while open
+    bool begun;                // its host has said so
+    bool watched;              // the rest is stall.c's
+    int64_t since_ns;          // when something was heard of it last
+    struct pod_stall *stall;   // NULL: it is not stalled
     // Meaning is the kind's: slot of a transfer, launch group, PEER_COPY: host
     // that has the data.
     uint32_t index;
@@ -255,6 +260,7 @@ struct pod_op {
     struct pod_call *calls; // one a host: COMPILE, RESET, EXECUTE, FREE
     size_t call_count;
     uint32_t open_calls;
+    struct pod_stall *stalls; // its calls that are stalled; NULL: none
     struct pod_driver_launch *driver_launches; // EXECUTE, grouped by call
     uint32_t *group_starts;  // first launch of each call; call_count + 1
     uint32_t *replica_hosts; // by replica

@@ -6,6 +6,7 @@
 // thread is at it already; that saves a change of threads for each call. One
 // that has made many calls leaves the rest to the host's own thread.
 #include "core/pod/engine.h"
+#include "core/pod/stall.h"
 
 #include <assert.h>
 
@@ -40,6 +41,41 @@ void pod_call_init(struct pod_call *call, struct pod_op *op,
     pod_list_init(&call->host_link);
 }
 
+const struct pod_call *pod_op_call(const struct pod_op *op, size_t index)
+{
+    const struct pod_compiled *compiled = NULL;
+
+    if (index == 0)
+        return &op->call;
+    index--;
+    if (index < op->call_count)
+        return &op->calls[index];
+    index -= op->call_count;
+    if (op->transfer != NULL && index < POD_TRANSFER_SLOTS)
+        return &op->transfer->slots[index].call;
+    if (op->program != NULL)
+        compiled = op->program->compiled;
+    else if (op->kind == POD_KIND_LOAD && !pod_list_empty(&op->joined))
+        compiled = op->target_program->compiled;
+    if (compiled == NULL || index >= compiled->host_count)
+        return NULL;
+    // A load waits for its own host alone.
+    return &compiled->hosts[op->program != NULL ? index : op->host].call;
+}
+
+struct pod_op *pod_call_op(const struct pod_call *call)
+{
+    const struct pod_compiled *compiled = call->compiled;
+
+    if (call->op != NULL || compiled->leader != NULL)
+        return call->op != NULL ? call->op : compiled->leader;
+    // Loads may wait for a host that compiles again.
+    const struct pod_list *joined = &compiled->hosts[call->index].joined;
+    if (pod_list_empty(joined))
+        return NULL;
+    return POD_CONTAINER(joined->next, struct pod_op, joined);
+}
+
 uint64_t pod_call_number_locked(struct pod *pod)
 {
     return ++pod->last_call;
@@ -52,6 +88,7 @@ void pod_call_queue_locked(struct pod_call *call, struct pod_after *after)
     assert(!call->open);
     call->open = true;
     pod_list_push_back(&host->calls, &call->host_link);
+    pod_stall_watch_locked(call);
     if (call->op != NULL)
         call->op->open_calls++;
     pod_mutex_lock(&host->outbox_lock);
@@ -62,8 +99,9 @@ void pod_call_queue_locked(struct pod_call *call, struct pod_after *after)
 }
 
 // Its host has let go of it, or never had it.
-static void outbox_close(struct pod_call *call)
+static void outbox_close(struct pod_call *call, struct pod_after *after)
 {
+    pod_stall_over_locked(call, after);
     call->open = false;
     pod_list_remove(&call->host_link);
     if (call->op != NULL)
@@ -89,11 +127,11 @@ bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after)
     }
     pod_mutex_unlock(&host->outbox_lock);
     if (taken_back)
-        outbox_close(call);
+        outbox_close(call, after);
     return taken_back;
 }
 
-void pod_call_answered_locked(struct pod_call *call)
+void pod_call_answered_locked(struct pod_call *call, struct pod_after *after)
 {
     assert(call->open); // a driver answers once
     pod_mutex_lock(&call->host->outbox_lock);
@@ -101,7 +139,7 @@ void pod_call_answered_locked(struct pod_call *call)
     call->state = POD_CALL_IDLE;
     call->cancel_asked = false;
     pod_mutex_unlock(&call->host->outbox_lock);
-    outbox_close(call);
+    outbox_close(call, after);
 }
 
 // -------------------------------------------------------------------- sending

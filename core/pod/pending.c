@@ -82,35 +82,6 @@ static void pending_lanes(const struct pod *pod, const struct pod_op *op,
 
 // --------------------------------------------------------------------- hosts
 
-// The open calls of an operation, one after the other; NULL at the end. One
-// that waits for the compile of another has that one's.
-static const struct pod_call *pending_call(const struct pod_op *op,
-                                           size_t index)
-{
-    const struct pod_compiled *compiled = NULL;
-
-    if (index == 0)
-        return &op->call;
-    index--;
-    if (index < op->call_count)
-        return &op->calls[index];
-    index -= op->call_count;
-    if (op->transfer != NULL && index < POD_TRANSFER_SLOTS)
-        return &op->transfer->slots[index].call;
-    if (op->program != NULL)
-        compiled = op->program->compiled;
-    else if (op->kind == POD_KIND_LOAD && op->target_program != NULL)
-        compiled = op->target_program->compiled;
-    if (compiled == NULL || index >= compiled->host_count)
-        return NULL;
-    return &compiled->hosts[index].call;
-}
-
-static const struct pod_op *pending_op_of(const struct pod_call *call)
-{
-    return call->op != NULL ? call->op : call->compiled->leader;
-}
-
 // Cores of a host take their operations one beside the other; what has no core
 // of its own is behind all.
 static bool pending_same_core(const struct pod_op *a, const struct pod_op *b)
@@ -131,7 +102,7 @@ static uint32_t pending_sent_before(const struct pod_op *op,
     for (struct pod_list *at = call->host_link.prev;
          at != end && *in_out_looks < PENDING_LIMIT; at = at->prev) {
         const struct pod_op *other =
-            pending_op_of(POD_CONTAINER(at, struct pod_call, host_link));
+            pod_call_op(POD_CONTAINER(at, struct pod_call, host_link));
         ++*in_out_looks;
         if (other == NULL || other == op || other == last ||
             other->state != POD_SCHED_READY || other->priority < op->priority ||
@@ -148,9 +119,8 @@ static void pending_host(const struct pod_op *op, struct pod_standing *standing)
     const struct pod_call *call;
     int looks = 0;
 
-    for (size_t i = 0; (call = pending_call(op, i)) != NULL; i++) {
-        if (!call->open ||
-            (op->kind == POD_KIND_LOAD && call->host->id != op->host))
+    for (size_t i = 0; (call = pod_op_call(op, i)) != NULL; i++) {
+        if (!call->open)
             continue;
         uint32_t before = pending_sent_before(op, call, &looks);
         if (standing->position == POD_NO_ID || before > standing->position)

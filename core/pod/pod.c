@@ -4,6 +4,7 @@
 // Stopping: what is open ends, the outboxes stop, the drivers are closed and
 // answer all they have; only then are the records freed.
 #include "core/pod/engine.h"
+#include "core/pod/stall.h"
 
 #include <string.h>
 
@@ -33,6 +34,7 @@ static void pod_init_lists(struct pod *pod)
     pod_list_init(&pod->programs);
     pod_list_init(&pod->local);
     pod_list_init(&pod->woken);
+    pod_list_init(&pod->stalls);
 }
 
 struct pod *pod_new(const struct pod_options *options)
@@ -52,6 +54,8 @@ struct pod *pod_new(const struct pod_options *options)
         options->first_number == 0 ? 0 : options->first_number - 1;
     pod->last_call = POD_CALL_BASE;
     pod->timer_ns = POD_NEVER;
+    pod->stall_due_ns = POD_NEVER;
+    pod->stall_period_ns = pod_stall_period(options->stall_after_ns);
     pod_mutex_init(&pod->lock, POD_RANK_ENGINE, "pod");
     pod_mutex_init(&pod->staging_lock, POD_RANK_STAGING, "staging");
     pod_cond_init(&pod->timer_cond);
@@ -144,6 +148,8 @@ static int64_t pod_due_locked(const struct pod *pod)
 
     if (history < due)
         due = history;
+    if (pod_stall_due_locked(pod) < due)
+        due = pod_stall_due_locked(pod);
     return data < due ? data : due;
 }
 
@@ -218,6 +224,7 @@ void pod_tick(struct pod *pod)
     pod_enter(pod, &after);
     pod_advance_locked(pod, &after);
     pod_leave(pod, &after);
+    pod_stall_tick(pod);
     while (pod_tick_data(pod)) {
     }
 }
@@ -381,6 +388,7 @@ void pod_destroy(struct pod *pod)
     if (pod == NULL)
         return;
     pod_free_operations(pod);
+    pod_stall_fini(pod);
     pod_list_splice(&pod->compiled, &pod->compiled_old);
     while ((item = pod_list_pop_front(&pod->compiled)) != NULL)
         pod_compiled_free(POD_CONTAINER(item, struct pod_compiled, link));

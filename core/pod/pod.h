@@ -42,6 +42,9 @@ struct pod_options {
     uint64_t staging_bytes; // budget of bytes held for uploads and reads
     size_t chunk_bytes;     // size of a piece of a transfer; 0: 4 MiB
     size_t change_count;    // changes that are kept (changes.h); 0: 131,072
+    // An operation of which nothing was heard for so long is stalled; 0: none
+    // ever is.
+    int64_t stall_after_ns;
     // Called from any thread, with no lock held, when waiters are woken (then
     // take them with pod_take_woken) or a change came that pod_last_change
     // asked to be told of. Must not call back into the pod.
@@ -385,6 +388,24 @@ struct pod_event_host {
     const char *detail; // NULL if none
 };
 
+// How far a host has come with an operation that it has not answered.
+enum pod_awaited_state {
+    POD_AWAITED_QUEUED, // could not be given to the host yet
+    POD_AWAITED_SENT,   // the host has it and has not begun it
+    POD_AWAITED_BEGUN,
+};
+
+const char *pod_awaited_state_name(enum pod_awaited_state state);
+
+enum { POD_AWAITED_SHOWN = 64 }; // at most
+
+struct pod_event_awaited {
+    uint32_t host;
+    enum pod_awaited_state state;
+    const uint32_t *cores; // of the host, that the operation is for
+    size_t core_count;
+};
+
 enum pod_cancel_outcome {
     POD_CANCEL_NONE, // not asked
     POD_CANCEL_PENDING,
@@ -440,6 +461,11 @@ struct pod_event_view {
     bool has_data;  // READ: its bytes are kept
     enum pod_cancel_outcome cancel;
     const char *cancel_reason; // NULL: none
+    // Nothing was heard of it for long, and where that is.
+    bool is_stalled;
+    int64_t stalled_ns; // offset from creation: when it was heard of last
+    const struct pod_event_awaited *awaited;
+    size_t awaited_count;
     // FAILED, CANCELLED, SKIPPED, LOST:
     bool has_error;
     struct pod_event_error error;
@@ -569,15 +595,22 @@ void pod_graph_view_fini(struct pod_graph_view *view);
 void pod_buffer_view_fini(struct pod_buffer_view *view);
 void pod_program_view_fini(struct pod_program_view *view);
 
+enum pod_stalled_filter {
+    POD_STALLED_ANY,
+    POD_STALLED_ONLY,
+    POD_STALLED_NOT,
+};
+
 // Which events a list wants. Zero means "any" for the masks.
 struct pod_event_filter {
-    uint32_t states;                // bit 1 << enum pod_sched_state
-    uint32_t kinds;                 // bit 1 << enum pod_kind
-    uint32_t host;                  // POD_NO_ID: any
-    uint32_t core;                  // POD_NO_ID: any
-    uint64_t graph;                 // 0: any
-    uint64_t since_number;          // at least this number; 0: any
-    int64_t since_wall_ns;          // created at or after; INT64_MIN: any
+    uint32_t states;       // bit 1 << enum pod_sched_state
+    uint32_t kinds;        // bit 1 << enum pod_kind
+    uint32_t host;         // POD_NO_ID: any
+    uint32_t core;         // POD_NO_ID: any
+    uint64_t graph;        // 0: any
+    uint64_t since_number; // at least this number; 0: any
+    int64_t since_wall_ns; // created at or after; INT64_MIN: any
+    enum pod_stalled_filter stalled;
     const struct pod_label *labels; // all must hold
     size_t label_count;
 };

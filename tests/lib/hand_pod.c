@@ -48,6 +48,7 @@ void hand_pod_init(struct hand_pod *hand)
     pod_list_init(&pod->compiled);
     pod_list_init(&pod->woken);
     pod_list_init(&pod->local);
+    pod_list_init(&pod->stalls);
     hand_init_hosts(hand);
     pod->sched = pod_sched_new();
     if (pod->sched == NULL || !pod_changes_init(&pod->changes, 100))

@@ -35,6 +35,7 @@ void fixture_init_options(struct fixture *fix, size_t hosts,
         .first_number = 1,
         .staging_bytes = staging_bytes,
         .chunk_bytes = chunk_bytes,
+        .stall_after_ns = FIXTURE_STALL_NS,
         .notify = fixture_notify,
         .notify_arg = fix,
     };

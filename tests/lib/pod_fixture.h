@@ -7,6 +7,8 @@
 #include "tests/lib/fake_driver.h"
 
 enum { FIXTURE_MAX_HOSTS = 4, FIXTURE_MEMORY = 1000 };
+// Long beyond what other tests let pass.
+#define FIXTURE_STALL_NS (1000 * POD_NS_PER_S)
 
 struct fixture {
     struct pod *pod;

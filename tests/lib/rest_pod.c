@@ -47,6 +47,7 @@ struct rest *rest_start(const struct rest_options *options)
         .staging_bytes =
             options->staging_bytes != 0 ? options->staging_bytes : 64U << 20,
         .change_count = options->change_count,
+        .stall_after_ns = options->stall_after_ns,
         .notify = rest_notify,
         .notify_arg = rest,
     };

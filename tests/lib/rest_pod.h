@@ -22,6 +22,7 @@ struct rest_options {
     uint64_t staging_bytes; // 0: 64 MiB
     uint64_t history_count; // 0: 1,000
     size_t change_count;    // 0: the engine's default
+    int64_t stall_after_ns; // 0: nothing is ever stalled
     struct api_limits limits;
     struct api_answers_limits answers;
     const char *listen; // NULL: 127.0.0.1:0

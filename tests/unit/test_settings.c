@@ -167,6 +167,7 @@ static void test_defaults(void **state)
     assert_int_equal(settings.history_count, 100000);
     assert_int_equal(settings.history_age_ns, 86400 * POD_NS_PER_S);
     assert_int_equal(settings.drain_timeout_ns, 30 * POD_NS_PER_S);
+    assert_int_equal(settings.stall_after_ns, 60 * POD_NS_PER_S);
     assert_false(podd_settings_is_remote(&settings));
     podd_settings_fini(&settings);
 }
