@@ -236,7 +236,8 @@ void gd_outcome(struct gd_link *link, struct gd_outcome *outcome)
             answers_part(driver, item, outcome))
             answers_done(driver, item, outcome);
     }
-    if (driver->state != GD_OPEN || driver->closing)
+    // Who waits until no answer is being given.
+    if (driver->state != GD_OPEN || driver->closing || driver->reset != NULL)
         pod_cond_broadcast(&driver->wake);
     pod_mutex_unlock(&driver->lock);
 }

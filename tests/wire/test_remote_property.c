@@ -19,6 +19,7 @@
 #include "proto/grpc_driver.h"
 #include "tests/lib/near_worker.h"
 #include "tests/lib/op_model.h"
+#include "tests/lib/pod_fixture.h"
 #include "tests/unit/fake_device.h"
 
 enum { HOSTS_MAX = 3, CORES_OF_HOST = 2, STEPS = 60 };
@@ -214,7 +215,7 @@ static void run_programs(uint64_t seeds, bool with_plain)
     const char *text = getenv("POD_SEEDS");
 
     if (text != NULL)
-        seeds = strtoull(text, NULL, 10);
+        seeds = strtoull(text, NULL, 10) / (with_plain ? 2 : 1);
     if (one != NULL) {
         run_program(strtoull(one, NULL, 10), with_plain);
         return;
@@ -237,11 +238,135 @@ static void test_random_moves_with_plain_workers(void **state)
     run_programs(50, true);
 }
 
+// -------------------------------------------------------------- gangs that end
+
+enum { GANG_CORES = HOSTS_MAX * CORES_OF_HOST, GANG_STEPS = 60, GANG_MAX = 3 };
+
+struct gangs {
+    struct fixture fix; // the pod alone
+    struct model random;
+    uint64_t loads[GANG_CORES][GANG_MAX + 1]; // by replicas
+    uint64_t buffers[GANG_CORES][4];          // an input, and outputs
+    uint64_t ops[GANG_STEPS];
+    size_t op_count;
+    size_t succeeded;
+};
+
+static void gangs_make(struct gangs *gangs)
+{
+    for (uint32_t replicas = 2; replicas <= GANG_MAX; replicas++) {
+        struct pod_request request = fixture_request(POD_KIND_COMPILE);
+        struct pod_blob *word = pod_blob_new(3);
+        assert_non_null(word);
+        memcpy(word->data, "sum", 3);
+        request.compile.format = POD_FORMAT_HLO_TEXT;
+        request.compile.program = word;
+        request.compile.replicas = replicas;
+        request.compile.digest = "sum";
+        uint64_t program = fixture_submit(&gangs->fix, &request);
+        pod_blob_unref(word);
+        for (uint32_t core = 0; core < GANG_CORES; core++)
+            gangs->loads[core][replicas] =
+                fixture_load_on(&gangs->fix, program, core);
+    }
+    for (uint32_t core = 0; core < GANG_CORES; core++) {
+        for (int i = 0; i < 4; i++)
+            gangs->buffers[core][i] = fixture_allocate(&gangs->fix, core, 4);
+    }
+}
+
+// Of some cores from a random one on. What was lost is refused.
+static void gangs_submit(struct gangs *gangs)
+{
+    struct pod_request request = fixture_request(POD_KIND_EXECUTE);
+    struct pod_launch launches[GANG_MAX];
+    struct pod_ref refs[GANG_MAX][2];
+    size_t replicas = 2 + (size_t)model_pick(&gangs->random, GANG_MAX - 1);
+    size_t core = (size_t)model_pick(&gangs->random, GANG_CORES);
+    struct pod_err err;
+
+    memset(launches, 0, sizeof(launches));
+    for (size_t i = 0; i < replicas; i++) {
+        size_t output = 1 + (size_t)model_pick(&gangs->random, 3);
+        launches[i].load = fixture_load(gangs->loads[core][replicas]);
+        refs[i][0] = fixture_buffer(gangs->buffers[core][0]);
+        refs[i][1] = fixture_buffer(gangs->buffers[core][output]);
+        launches[i].inputs = &refs[i][0];
+        launches[i].input_count = 1;
+        launches[i].outputs = &refs[i][1];
+        launches[i].output_count = 1;
+        core = (core + 1 + (size_t)model_pick(&gangs->random, 2)) % GANG_CORES;
+    }
+    request.execute.launches = launches;
+    request.execute.launch_count = replicas;
+    request.execute.is_gang = true;
+    request.priority = (int)model_pick(&gangs->random, 21) - 10;
+    if (pod_submit(gangs->fix.pod, &request, 1, &gangs->ops[gangs->op_count],
+                   NULL, &err) == POD_OK)
+        gangs->op_count++;
+}
+
+static void gangs_step(struct gangs *gangs)
+{
+    uint64_t which = model_pick(&gangs->random, 100);
+    struct pod_err err;
+    bool again;
+
+    gangs_submit(gangs);
+    if (which < 25 && gangs->op_count > 0)
+        (void)!pod_cancel(
+            gangs->fix.pod,
+            gangs->ops[model_pick(&gangs->random, gangs->op_count)],
+            POD_CASCADE_NONE, NULL, &again, &err);
+    if (which == 99)
+        (void)!pod_reconnect(gangs->fix.pod,
+                             (uint32_t)model_pick(&gangs->random, HOSTS_MAX),
+                             &err);
+}
+
+static size_t run_gangs(uint64_t seed)
+{
+    static struct gangs gangs;
+    struct remote remote;
+
+    memset(&gangs, 0, sizeof(gangs));
+    gangs.random.seed = seed;
+    start(&remote, HOSTS_MAX, 0, 0, false);
+    gangs.fix.pod = remote.pod;
+    gangs_make(&gangs);
+    for (int i = 0; i < GANG_STEPS; i++)
+        gangs_step(&gangs);
+    pod_await_idle(remote.pod, 60 * POD_NS_PER_S);
+    for (size_t i = 0; i < gangs.op_count; i++) {
+        enum pod_sched_state state = fixture_state(&gangs.fix, gangs.ops[i]);
+        if (!pod_sched_terminal(state))
+            fail_msg("seed %llu: op-%llu has not ended",
+                     (unsigned long long)seed,
+                     (unsigned long long)gangs.ops[i]);
+        gangs.succeeded += state == POD_SCHED_SUCCEEDED;
+    }
+    stop(&remote);
+    return gangs.succeeded;
+}
+
+// Gangs of several workers share cores, with priorities of their own; some are
+// cancelled, or lose a host. None waits for another for ever.
+static void test_gangs_end(void **state)
+{
+    size_t succeeded = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 15; seed++)
+        succeeded += run_gangs(seed);
+    assert_true(succeeded > 15);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_random_moves_with_plain_workers),
+        cmocka_unit_test(test_gangs_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
