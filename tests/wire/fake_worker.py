@@ -247,7 +247,8 @@ def plain_info(data, context):
         chip = info.tpu_chip.add(host_id=host)
         chip.chip_coord.x, chip.chip_coord.y, chip.chip_coord.z = x, 0, 0
         for core in cores:
-            chip.core.add(id=core, hbm_bytes_available=1 << 20)
+            chip.core.add(id=core, hbm_bytes_available=1 << (
+                24 if mode == "plain" else 20))
     info.host_id = 0 if mode.endswith("-0") else len(info.tpu_chip) - 1
     info.host_count = len(info.tpu_chip)
     info.chip_count = len(info.tpu_chip)
