@@ -436,7 +436,7 @@ enum pod_code pod_hlo_parse_text(const char *text, size_t length,
                                  struct pod_err *err)
 {
     struct pod_err unwanted = POD_ERR_NONE;
-    struct text t = {.data = text,
+    struct text t = {.data = length > 0 ? text : "", // not NULL
                      .length = length,
                      .err = err == NULL ? &unwanted : err,
                      .mark_line = 1,
