@@ -337,8 +337,11 @@ static void cloud_take_entry(struct gd_link *link, ProtobufCMessage *message)
             outcome.shape = &shape;
     }
     if (from->response_case ==
-        TPU_DRIVER__STREAM_RESPONSE__ENTRY__RESPONSE_TRANSFER_FROM)
+        TPU_DRIVER__STREAM_RESPONSE__ENTRY__RESPONSE_TRANSFER_FROM) {
         outcome.data = pod_wire_blob(message, from->transfer_from->data);
+        if (outcome.data == NULL)
+            pod_err_set(&outcome.err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    }
     if (outcome.data == NULL)
         pod_wire_free(message);
     gd_outcome(link, &outcome);

@@ -407,22 +407,28 @@ static enum pod_code op_describe(struct worker_op *op, struct pod_err *err)
 // -------------------------------------------------------------------
 // submitting
 
+static bool op_came_before(const struct worker_session *session,
+                           uint64_t number)
+{
+    const struct worker_op *known = pod_map_get(&session->ops, number);
+    return number == 0 || number < session->floor ||
+           (known != NULL && !known->forward) ||
+           worker_ids_has(&session->done, number) ||
+           worker_ids_has(&session->failed, number);
+}
+
 static enum pod_code op_admit(struct worker_session *session,
                               const struct worker_request *request,
                               struct pod_err *err)
 {
     uint64_t number = request->number;
-    struct worker_op *known = pod_map_get(&session->ops, number);
-    size_t room = session->unsettled + 1;
+    size_t room = session->unsettled + 2; // one is for op_never_locked
     if (session->ending != WORKER_LIVES)
         return pod_err_set(err, POD_REASON_POD_RESET,
                            session->ending == WORKER_RESETS
                                ? "the client is being reset"
                                : "the client is closed");
-    if (number == 0 || number < session->floor ||
-        (known != NULL && !known->forward) ||
-        worker_ids_has(&session->done, number) ||
-        worker_ids_has(&session->failed, number))
+    if (op_came_before(session, number))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "op-%" PRIu64 " came before", number);
     const struct worker *worker = session->worker;
@@ -440,6 +446,24 @@ static enum pod_code op_admit(struct worker_session *session,
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the numbers of operations");
     return POD_OK;
+}
+
+// The number was refused and will be no operation's: who waits for it fails
+// now, and not when it has not come for long.
+static void op_never_locked(struct worker_session *session, uint64_t number,
+                            const struct pod_err *err)
+{
+    if (session->ending != WORKER_LIVES || op_came_before(session, number) ||
+        !worker_ids_reserve(&session->failed, session->unsettled + 1,
+                            WORKER_MAX_INTERVALS))
+        return;
+    struct worker_op *stand_in = pod_map_get(&session->ops, number);
+    worker_remember_locked(session, number, err, 0);
+    if (stand_in == NULL)
+        return;
+    worker_op_blame_locked(stand_in, err, number);
+    worker_move_locked(session->worker, POD_SCHED_DONE, stand_in,
+                       POD_SCHED_FAILED);
 }
 
 // From here on the number is that of the operation.
@@ -541,6 +565,8 @@ void worker_submit(struct worker_session *session,
         (void)pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
     if (op != NULL)
         op_submit_locked(op, request);
+    else
+        op_never_locked(session, request->number, &err);
     worker_flush_locked(worker);
     pod_mutex_unlock(&worker->lock);
     if (op != NULL)
@@ -567,6 +593,8 @@ void worker_refuse(struct worker_session *session,
     if (op != NULL) {
         op_adopt_locked(op);
         op_end_alone_locked(op, err, 0);
+    } else {
+        op_never_locked(session, request.number, &other);
     }
     worker_flush_locked(worker);
     pod_mutex_unlock(&worker->lock);

@@ -266,6 +266,7 @@ static inline void calls_execute(struct pod_driver *driver,
         .replica_count = 1,
         .replica_hosts = &zero,
         .replica_cores = &zero,
+        .replica_worker_cores = &zero,
     };
 
     driver->ops->execute(driver, call, &execute);
