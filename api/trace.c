@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/trace: what ran in a window of time, as the JSON that Perfetto and
 // Chrome's tracing open (the Trace Event Format's JSON object form, of which
-// only complete events "X" and metadata "M" are used).
+// complete events "X", metadata "M" and flows "s" and "f" are used).
 //
 // First the history is walked, a part in each turn of the loop, and a small
 // record kept of each span; then the spans are written as the client takes
 // them. A process is a host, a thread a lane of a core or of a kind of work;
-// slices of one thread never overlap.
+// slices of one thread never overlap. At the end come the flows, arrows from
+// what an operation waited for.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,21 @@ enum {
     TRACE_BATCHES = 4,
     TRACE_SPANS = 256 * 1024, // in one trace
     TRACE_AT_ONCE = 4,        // traces that are being made
+    TRACE_FLOWS = 256 * 1024, // in one trace
+    TRACE_FLOWS_TO = 16,      // one operation
+    TRACE_STEPS = 512,        // spans looked at in a turn
 };
 
 #define TRACE_WINDOW_NS     (60 * POD_NS_PER_S)
 #define TRACE_WINDOW_MAX_NS (30 * 24 * 3600 * POD_NS_PER_S)
 
-enum trace_stage { TRACE_COLLECT, TRACE_HEAD, TRACE_SLICES, TRACE_OVER };
+enum trace_stage {
+    TRACE_COLLECT,
+    TRACE_HEAD,
+    TRACE_SLICES,
+    TRACE_ARROWS,
+    TRACE_OVER,
+};
 
 struct trace {
     struct api_app *app;
@@ -43,10 +53,10 @@ struct trace {
     uint32_t *hosts; // by core
     size_t core_count;
     struct trace_spans spans;
-    size_t next;           // span to be written
-    uint32_t first_thread; // of the track that is written
-    uint32_t lanes;        // of it that were named so far
-    struct pod_str text;   // being written
+    size_t next;         // span to be written
+    uint32_t lanes;      // of its track that were named so far
+    uint32_t flows;      // written so far
+    struct pod_str text; // being written
     size_t written;
 };
 
@@ -100,7 +110,8 @@ static void trace_track_name(const struct trace_span *span, char *out,
 // Names the process and the threads of the spans, before the first of each.
 static void trace_put_names(struct trace *trace, const struct trace_span *span)
 {
-    bool process_turns = trace->next == 0 || span->process != span[-1].process;
+    bool process_turns =
+        span == trace->spans.items || span->process != span[-1].process;
     bool track_turns = process_turns || span->track != span[-1].track;
     char name[64];
 
@@ -111,16 +122,14 @@ static void trace_put_names(struct trace *trace, const struct trace_span *span)
             (void)snprintf(name, sizeof(name), "host %u", span->process - 1);
         trace_put_name(&trace->text, "process_name", span->process, 0, name);
     }
-    if (track_turns) {
-        trace->first_thread += trace->lanes;
+    if (track_turns)
         trace->lanes = 0;
-    }
     if (span->lane < trace->lanes)
         return;
     trace->lanes = span->lane + 1;
     trace_track_name(span, name, sizeof(name));
-    trace_put_name(&trace->text, "thread_name", span->process,
-                   trace->first_thread + span->lane, name);
+    trace_put_name(&trace->text, "thread_name", span->process, span->thread,
+                   name);
 }
 
 static void trace_put_slice(struct trace *trace, const struct trace_span *span)
@@ -132,19 +141,57 @@ static void trace_put_slice(struct trace *trace, const struct trace_span *span)
     // It may have expired since.
     (void)!pod_get_event(trace->app->pod, span->number, &event, NULL);
     const char *kind = pod_kind_name((enum pod_kind)span->kind);
+    pod_str_puts(text, span != trace->spans.items ? ",\n" : "");
     trace_put_names(trace, span);
     pod_str_puts(text, "{\"ph\":\"X\",\"name\":");
     trace_put_quoted(text, event.name != NULL ? event.name : kind);
     pod_str_printf(text, ",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u", kind,
-                   span->process, trace->first_thread + span->lane);
+                   span->process, span->thread);
     trace_put_us(text, "ts", span->start_ns);
     trace_put_us(text, "dur", span->end_ns - span->start_ns);
-    pod_str_printf(text,
-                   ",\"args\":{\"operation\":\"%s\",\"state\":\"%s\"}}%s\n",
+    pod_str_printf(text, ",\"args\":{\"operation\":\"%s\",\"state\":\"%s\"}}",
                    api_id_print(POD_REF_OP, span->number, id),
-                   pod_sched_state_name((enum pod_sched_state)span->state),
-                   trace->next + 1 < trace->spans.count ? "," : "");
+                   pod_sched_state_name((enum pod_sched_state)span->state));
     pod_event_view_fini(&event);
+}
+
+// One end of an arrow. The viewers bind it to the slice of that thread that it
+// lies in.
+static void trace_put_end(struct trace *trace, const char *phase,
+                          const struct trace_span *span, uint64_t at_ns)
+{
+    pod_str_printf(&trace->text,
+                   ",\n{\"ph\":%s,\"id\":%u,\"name\":\"dependency\","
+                   "\"cat\":\"dependency\",\"pid\":%u,\"tid\":%u",
+                   phase, trace->flows, span->process, span->thread);
+    trace_put_us(&trace->text, "ts", at_ns);
+    pod_str_puts(&trace->text, "}");
+}
+
+// The arrows to an operation from those it waited for. What has expired since
+// has none.
+static void trace_put_flows(struct trace *trace, const struct trace_span *span)
+{
+    struct pod_dependency *items = NULL;
+    size_t count = 0;
+    bool more = false;
+    uint64_t leave_ns = 0;
+
+    // Of a gang to the first of its cores.
+    if (trace_spans_find(&trace->spans, span->number) != span ||
+        pod_dependencies(trace->app->pod, span->number, false, 1,
+                         TRACE_FLOWS_TO, &items, &count, &more, NULL) != POD_OK)
+        return;
+    for (size_t i = 0; i < count && trace->flows < TRACE_FLOWS; i++) {
+        const struct trace_span *from =
+            trace_spans_find(&trace->spans, items[i].number);
+        if (from == NULL || !trace_span_leave(from, span, &leave_ns))
+            continue;
+        trace->flows++;
+        trace_put_end(trace, "\"s\"", from, leave_ns);
+        trace_put_end(trace, "\"f\",\"bp\":\"e\"", span, span->start_ns);
+    }
+    pod_dependencies_free(items);
 }
 
 static void trace_put_head(struct trace *trace)
@@ -203,22 +250,26 @@ static bool trace_collect(struct trace *trace)
 
 // --------------------------------------------------------------------- filling
 
-// Puts the next piece into trace->text; at the end there is none.
-static void trace_next_piece(struct trace *trace)
+// Puts what comes next into trace->text: perhaps nothing.
+static void trace_step(struct trace *trace)
 {
     trace->text.length = 0;
     trace->written = 0;
     if (trace->stage == TRACE_HEAD) {
         trace_put_head(trace);
         trace->stage = TRACE_SLICES;
+    } else if (trace->next < trace->spans.count) {
+        const struct trace_span *span = &trace->spans.items[trace->next++];
+        if (trace->stage == TRACE_SLICES)
+            trace_put_slice(trace, span);
+        else
+            trace_put_flows(trace, span);
     } else if (trace->stage == TRACE_SLICES) {
-        if (trace->next < trace->spans.count) {
-            trace_put_slice(trace, &trace->spans.items[trace->next]);
-            trace->next++;
-        } else {
-            pod_str_puts(&trace->text, "]}\n");
-            trace->stage = TRACE_OVER;
-        }
+        trace->stage = TRACE_ARROWS;
+        trace->next = 0;
+    } else {
+        pod_str_puts(&trace->text, "\n]}\n");
+        trace->stage = TRACE_OVER;
     }
 }
 
@@ -226,6 +277,7 @@ static ptrdiff_t trace_fill(struct api_request *req, char *out, size_t max)
 {
     struct trace *trace = api_state(req);
     size_t used = 0;
+    int steps = 0;
 
     if (trace->stage == TRACE_COLLECT) {
         if (!trace_collect(trace))
@@ -234,19 +286,25 @@ static ptrdiff_t trace_fill(struct api_request *req, char *out, size_t max)
         return 0;
     }
     while (used < max) {
-        if (trace->written == trace->text.length)
-            trace_next_piece(trace);
+        if (trace->written == trace->text.length) {
+            if (trace->stage == TRACE_OVER || steps++ == TRACE_STEPS)
+                break;
+            trace_step(trace);
+        }
         if (trace->text.failed)
             return API_LIVE_CUT;
         size_t left = trace->text.length - trace->written;
-        if (left == 0)
-            break;
         size_t size = left < max - used ? left : max - used;
         memcpy(out + used, trace->text.data + trace->written, size);
         trace->written += size;
         used += size;
     }
-    return used > 0 ? (ptrdiff_t)used : API_LIVE_END;
+    if (used > 0)
+        return (ptrdiff_t)used;
+    if (trace->stage == TRACE_OVER)
+        return API_LIVE_END;
+    api_live_until(req, 0);
+    return 0;
 }
 
 // ---------------------------------------------------------------- the handler
@@ -331,7 +389,6 @@ static enum pod_code trace_start(struct api_request *req, struct trace *trace,
 {
     *trace = (struct trace){.app = api_app(req),
                             .below = UINT64_MAX,
-                            .first_thread = 1,
                             .spans = {.limit = TRACE_SPANS}};
     enum pod_code code = trace_read(req, &trace->window, err);
 

@@ -10,7 +10,9 @@
 void trace_spans_fini(struct trace_spans *spans)
 {
     pod_free(spans->items);
+    pod_free(spans->by_number);
     spans->items = NULL;
+    spans->by_number = NULL;
     spans->count = 0;
 }
 
@@ -140,21 +142,21 @@ static void spans_drain(struct pod_heap *heap)
         pod_heap_remove(heap, heap->entries[heap->count - 1].slot);
 }
 
-bool trace_spans_arrange(struct trace_spans *spans)
+// Gives each span the first lane of its track that is free again.
+static bool spans_give_lanes(struct trace_spans *spans)
 {
     struct pod_heap open = {.count = 0}; // by end: spans that hold their lane
     uint32_t lanes = 0;
+    uint32_t first_thread = 1;
 
-    if (spans->count == 0)
-        return true;
     if (!pod_heap_reserve(&open, spans->count))
         return false;
-    qsort(spans->items, spans->count, sizeof(spans->items[0]), spans_compare);
     for (size_t i = 0; i < spans->count; i++) {
         struct trace_span *span = &spans->items[i];
         if (i > 0 && (span->process != span[-1].process ||
                       span->track != span[-1].track)) {
             spans_drain(&open);
+            first_thread += lanes;
             lanes = 0;
         }
         const struct pod_heap_entry *first = pod_heap_top(&open);
@@ -165,6 +167,7 @@ bool trace_spans_arrange(struct trace_spans *spans)
         } else {
             span->lane = lanes++;
         }
+        span->thread = first_thread + span->lane;
         pod_heap_push(&open, (struct pod_heap_entry){.key = span->end_ns,
                                                      .order = i,
                                                      .slot = &span->slot});
@@ -172,4 +175,66 @@ bool trace_spans_arrange(struct trace_spans *spans)
     spans_drain(&open);
     pod_heap_fini(&open);
     return true;
+}
+
+// -------------------------------------------------------------------- index
+
+static int spans_compare_index(const void *left, const void *right, void *arg)
+{
+    const struct trace_span *items = arg;
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
+    int order = spans_compare_u64(items[a].number, items[b].number);
+
+    return order != 0 ? order : spans_compare_u64(a, b);
+}
+
+static bool spans_index(struct trace_spans *spans)
+{
+    spans->by_number = pod_calloc(spans->count, sizeof(*spans->by_number));
+    if (spans->by_number == NULL)
+        return false;
+    for (size_t i = 0; i < spans->count; i++)
+        spans->by_number[i] = (uint32_t)i;
+    qsort_r(spans->by_number, spans->count, sizeof(*spans->by_number),
+            spans_compare_index, spans->items);
+    return true;
+}
+
+const struct trace_span *trace_spans_find(const struct trace_spans *spans,
+                                          uint64_t number)
+{
+    size_t low = 0;
+    size_t high = spans->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (spans->items[spans->by_number[middle]].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == spans->count)
+        return NULL;
+    const struct trace_span *span = &spans->items[spans->by_number[low]];
+    return span->number == number ? span : NULL;
+}
+
+bool trace_span_leave(const struct trace_span *from,
+                      const struct trace_span *to, uint64_t *out_ns)
+{
+    if (to->start_ns < from->start_ns || from->end_ns == from->start_ns ||
+        to->end_ns == to->start_ns)
+        return false;
+    // The end itself is outside of the span.
+    *out_ns = to->start_ns < from->end_ns ? to->start_ns : from->end_ns - 1;
+    return true;
+}
+
+bool trace_spans_arrange(struct trace_spans *spans)
+{
+    if (spans->count == 0)
+        return true;
+    qsort(spans->items, spans->count, sizeof(spans->items[0]), spans_compare);
+    return spans_give_lanes(spans) && spans_index(spans);
 }

@@ -26,8 +26,9 @@ struct trace_span {
     uint64_t number;  // the operation
     uint32_t process; // 0: the pod as a whole, else a host's id + 1
     uint32_t track;
-    uint32_t lane; // set by trace_spans_arrange
-    uint32_t slot; // for it
+    uint32_t lane;   // set by trace_spans_arrange, as is
+    uint32_t thread; // that lane among all of the trace, from 1
+    uint32_t slot;   // for it
     uint8_t kind;
     uint8_t state;
 };
@@ -43,6 +44,9 @@ struct trace_spans {
     size_t capacity;
     size_t limit; // of count
     bool cut;     // there were more
+    // Indices of the items by number, then as they stand; set by
+    // trace_spans_arrange.
+    uint32_t *by_number;
 };
 
 // Adds what of an operation lies in the window: one span, or one for each core
@@ -51,9 +55,18 @@ bool trace_spans_add(struct trace_spans *spans,
                      const struct pod_event_view *view,
                      const struct trace_window *window, const uint32_t *hosts,
                      size_t core_count) __attribute__((warn_unused_result));
-// Sorts by process, track and start, and gives each span the first lane that is
-// free again. False: no memory.
+// Sorts by process, track and start, gives each span the first lane that is
+// free again, and makes the index by number. False: no memory.
 bool trace_spans_arrange(struct trace_spans *spans)
+    __attribute__((warn_unused_result));
+// The first span of an operation, or NULL. After trace_spans_arrange.
+const struct trace_span *trace_spans_find(const struct trace_spans *spans,
+                                          uint64_t number);
+// Where an arrow from one span to a later one leaves the first: at its end or,
+// if the other began before that, then. False: the other began before the first
+// did, or one of them has no length, so that nothing is there to bind to.
+bool trace_span_leave(const struct trace_span *from,
+                      const struct trace_span *to, uint64_t *out_ns)
     __attribute__((warn_unused_result));
 void trace_spans_fini(struct trace_spans *spans);
 

@@ -100,6 +100,52 @@ static void a_gang_is_on_all_its_cores(void **state)
     trace_spans_fini(&spans);
 }
 
+static void threads_and_the_index(void **state)
+{
+    struct trace_spans spans = {.limit = 100};
+    (void)state;
+    add(&spans, view_of(POD_KIND_WRITE, 1, 0, 200, 400));
+    add(&spans, view_of(POD_KIND_WRITE, 2, 0, 200, 400)); // beside it
+    add(&spans, view_of(POD_KIND_EXECUTE, 3, 1, 200, 300));
+    add(&spans, view_of(POD_KIND_COPY, 5, 2, 200, 300));
+    assert_true(trace_spans_arrange(&spans));
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(spans.items[i].thread, i + 1);
+    assert_ptr_equal(trace_spans_find(&spans, 1), &spans.items[0]);
+    assert_ptr_equal(trace_spans_find(&spans, 5), &spans.items[3]);
+    assert_null(trace_spans_find(&spans, 0));
+    assert_null(trace_spans_find(&spans, 4));
+    assert_null(trace_spans_find(&spans, 6));
+    trace_spans_fini(&spans);
+}
+
+static void where_arrows_leave(void **state)
+{
+    const struct trace_span from = {.start_ns = 100, .end_ns = 200};
+    static const struct {
+        uint64_t start_ns;
+        uint64_t end_ns;
+        bool there;
+        uint64_t leave_ns;
+    } cases[] = {
+        {300, 400, true, 199},                        // after it
+        {200, 400, true, 199}, {150, 400, true, 150}, // while it ran
+        {100, 400, true, 100}, {99, 400, false, 0},   {300, 300, false, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct trace_span to = {.start_ns = cases[i].start_ns,
+                                      .end_ns = cases[i].end_ns};
+        uint64_t leave_ns = 0;
+        assert_int_equal(trace_span_leave(&from, &to, &leave_ns),
+                         cases[i].there);
+        assert_int_equal(leave_ns, cases[i].leave_ns);
+    }
+    const struct trace_span point = {.start_ns = 100, .end_ns = 100};
+    uint64_t leave_ns = 0;
+    assert_false(trace_span_leave(&point, &from, &leave_ns));
+}
+
 // --------------------------------------------------------------- the resource
 
 // Runs the checker on a trace; its output is what it printed.
@@ -148,6 +194,31 @@ static void a_trace_of_much(void **state)
     assert_non_null(strstr(output, "host 0/memory"));
     assert_non_null(strstr(output, "host 1/memory"));
     assert_non_null(strstr(output, "host 0/programs"));
+}
+
+// Arrows from what an operation waited for, on one host and across two.
+static void dependencies_are_flows(void **state)
+{
+    struct rest *rest = *state;
+    char output[4096];
+    json_t *graph = rest_submit(
+        rest, "/v1/graphs",
+        "{\"ops\":["
+        "{\"ref\":\"a\",\"op\":\"allocate\",\"core\":0,\"shape\":\"f32[4]\","
+        "\"values\":[1,2,3,4]},"
+        "{\"ref\":\"b\",\"op\":\"allocate\",\"core\":1,\"shape\":\"f32[4]\"},"
+        "{\"ref\":\"c\",\"op\":\"copy\",\"from\":\"$a\",\"to\":\"$b\"},"
+        "{\"ref\":\"f\",\"op\":\"free\",\"buffer\":\"$a\"}]}");
+    json_decref(rest_await(rest, "op-1"));
+    struct rest_answer answer = rest_get(rest, "/v1/trace?window=1h");
+    assert_int_equal(answer.status, 200);
+    check(&answer, output, sizeof(output));
+    rest_answer_free(&answer);
+    assert_non_null(strstr(output, "op-2 > op-4\n"));
+    assert_non_null(strstr(output, "op-3 > op-4\n"));
+    assert_non_null(strstr(output, "op-4 > op-5\n"));
+    assert_null(strstr(output, "> op-2\n"));
+    json_decref(graph);
 }
 
 static void a_window_without_anything(void **state)
@@ -202,7 +273,10 @@ int main(void)
         cmocka_unit_test(lanes_and_window),
         cmocka_unit_test(spans_are_limited),
         cmocka_unit_test(a_gang_is_on_all_its_cores),
+        cmocka_unit_test(threads_and_the_index),
+        cmocka_unit_test(where_arrows_leave),
         REST_TEST(a_trace_of_much),
+        REST_TEST(dependencies_are_flows),
         REST_TEST(a_window_without_anything),
         REST_TEST(what_a_trace_takes),
     };
