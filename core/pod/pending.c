@@ -9,8 +9,8 @@
 #include "core/pod/engine.h"
 
 enum {
-    PENDING_LIMIT = 1000, // the last place that is told
-    PENDING_LOOK = 4000,  // for a gang, in all of its lanes together
+    PENDING_LIMIT = 250, // the last place that is told
+    PENDING_LOOK = 1000, // for a gang, in all of its lanes together
 };
 
 static void pending_cap(struct pod_standing *standing)

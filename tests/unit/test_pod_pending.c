@@ -12,7 +12,7 @@
 #include "core/base/clock.h"
 #include "tests/lib/pod_fixture.h"
 
-enum { NO_PLACE = -1, CAPPED = 1000 };
+enum { NO_PLACE = -1, CAPPED = 250 };
 
 static int setup_with(void **state, unsigned features)
 {
@@ -230,14 +230,14 @@ static void test_places_are_counted_to_a_limit(void **state)
 {
     struct fixture *fix = *state;
     struct work work = work_on(fix, 0);
-    uint64_t run[1010];
+    uint64_t run[260];
 
-    for (size_t i = 0; i < 1010; i++)
+    for (size_t i = 0; i < 260; i++)
         run[i] = execute(fix, &work, 0);
     fake_start(fix->host[0], run[0]);
-    assert_waits_at(fix, run[1000], "CORE_BUSY", 999);
-    assert_waits_at(fix, run[1001], "CORE_BUSY", CAPPED);
-    assert_waits_at(fix, run[1009], "CORE_BUSY", CAPPED);
+    assert_waits_at(fix, run[250], "CORE_BUSY", 249);
+    assert_waits_at(fix, run[251], "CORE_BUSY", CAPPED);
+    assert_waits_at(fix, run[259], "CORE_BUSY", CAPPED);
 }
 
 static uint64_t gang(struct fixture *fix, const struct work works[2])
