@@ -162,8 +162,6 @@ void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
 
-enum { POD_SCHED_EXPECTED = 16 }; // a power of two
-
 struct pod_sched {
     struct pod_list effects;
     // Nodes that ended and were never launched, and whose dependencies have all
@@ -173,10 +171,6 @@ struct pod_sched {
     struct pod_sched_node *ahead; // launched nodes whose dependents may follow
     struct pod_heap deadlines;    // of open nodes
     uint64_t submitted;           // how many nodes ever
-    // The last nodes that were announced, as a ring. They may be gone since:
-    // their memory is still ours, and only hints come of it.
-    const struct pod_sched_node *expected[POD_SCHED_EXPECTED];
-    unsigned expected_count;
     struct pod_sched_pool nodes;
     struct pod_sched_pool edges;
     struct pod_sched_lanes lanes;

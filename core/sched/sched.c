@@ -513,35 +513,6 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
     return POD_OK;
 }
 
-// The node announced some calls ago, or NULL.
-static const struct pod_sched_node *
-sched_expected(const struct pod_sched *sched, unsigned calls_ago)
-{
-    unsigned at = sched->expected_count - calls_ago;
-
-    return sched->expected[at % POD_SCHED_EXPECTED];
-}
-
-void pod_sched_expect(struct pod_sched *sched,
-                      const struct pod_sched_node *node)
-{
-    // Each look needs what the one before it has brought, so they are some
-    // calls apart: the node, what it points to, and one step further.
-    enum { SCHED_SECOND_LOOK = 6, SCHED_THIRD_LOOK = 9 };
-
-    sched->expected_count++;
-    sched->expected[sched->expected_count % POD_SCHED_EXPECTED] = node;
-    __builtin_prefetch(node, 1);
-    const struct pod_sched_node *second =
-        sched_expected(sched, SCHED_SECOND_LOOK);
-    if (second != NULL)
-        sched_prefetch(&second->edges);
-    const struct pod_sched_node *third =
-        sched_expected(sched, SCHED_THIRD_LOOK);
-    if (third != NULL && third->edges.next != NULL)
-        sched_prefetch(third->edges.next);
-}
-
 bool pod_sched_next_effect(struct pod_sched *sched,
                            struct pod_sched_effect *out_effect)
 {

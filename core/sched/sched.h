@@ -162,14 +162,6 @@ pod_sched_step(struct pod_sched *sched, const struct pod_sched_event *event,
                struct pod_sched_node **out_node, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// A hint, for those who have several events at hand: the node will be in an
-// event some POD_SCHED_EXPECT events from now. Called once before each step,
-// it brings into the cache what that step will touch; with 100,000 operations
-// and more in flight a completion then costs a fraction. Changes nothing else.
-enum { POD_SCHED_EXPECT = 12 };
-void pod_sched_expect(struct pod_sched *sched,
-                      const struct pod_sched_node *node);
-
 // Takes the next effect, in the order in which things happened; false: none.
 // One node gives at most one effect a step (its bits merged), except that a
 // node never shows CHANGED twice. A cause comes before what it brought.

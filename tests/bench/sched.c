@@ -6,8 +6,6 @@
 // ready, first in first out. Columns, for the same graph in the same run:
 //
 //   sched  pod_sched: DONE, and taking the effects
-//   batch  the same by one who has several completions at hand and announces
-//          each POD_SCHED_EXPECT events ahead
 //   lanes  as sched with each operation in one of 64 lanes of window 4
 //   bare   the least that releases edges: nodes of a counter, a state and the
 //          head of a list of dependents, edges as a singly linked list, both in
@@ -19,8 +17,8 @@
 //          erase the id from their sets; only up to 10,000, since it is slow
 //
 // Each number is the median of the rounds, which take turns, in time of the
-// processor: all is done by one thread. POD_BENCH_MAX says
-// how large N may become: 1,000,000 if it is not set, at most 10,000,000.
+// processor: all is done by one thread. POD_BENCH_MAX says how large N may
+// become: 1,000,000 if it is not set, at most 10,000,000.
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -213,8 +211,7 @@ static void bench_submit_all(struct pod_sched *sched,
     free(nodes);
 }
 
-static double bench_sched(const struct bench_graph *graph, bool with_lanes,
-                          bool announce)
+static double bench_sched(const struct bench_graph *graph, bool with_lanes)
 {
     struct pod_sched *sched = pod_sched_new();
     struct bench_ready ready = {bench_alloc(graph->count, sizeof(void *)), 0};
@@ -225,8 +222,6 @@ static double bench_sched(const struct bench_graph *graph, bool with_lanes,
     bench_submit_all(sched, graph, with_lanes, &ready);
     double begin = bench_now();
     for (; completed < ready.count; completed++) {
-        if (announce && completed + POD_SCHED_EXPECT < ready.count)
-            pod_sched_expect(sched, ready.nodes[completed + POD_SCHED_EXPECT]);
         struct pod_sched_event event = {
             .kind = POD_SCHED_DONE,
             .node = ready.nodes[completed],
@@ -242,17 +237,12 @@ static double bench_sched(const struct bench_graph *graph, bool with_lanes,
 
 static double bench_plain(const struct bench_graph *graph)
 {
-    return bench_sched(graph, false, false);
-}
-
-static double bench_batch(const struct bench_graph *graph)
-{
-    return bench_sched(graph, false, true);
+    return bench_sched(graph, false);
 }
 
 static double bench_lanes(const struct bench_graph *graph)
 {
-    return bench_sched(graph, true, false);
+    return bench_sched(graph, true);
 }
 
 // ------------------------------------------------------------ the bare loop
@@ -367,19 +357,13 @@ static const struct {
     double (*run)(const struct bench_graph *graph);
     size_t most;
 } bench_models[] = {
-    {"sched", bench_plain, BENCH_MAX},    {"batch", bench_batch, BENCH_MAX},
-    {"lanes", bench_lanes, BENCH_MAX},    {"bare", bench_bare, BENCH_MAX},
+    {"sched", bench_plain, BENCH_MAX},
+    {"lanes", bench_lanes, BENCH_MAX},
+    {"bare", bench_bare, BENCH_MAX},
     {"scan", bench_scan, BENCH_SCAN_MAX},
 };
 
-enum {
-    BENCH_SCHED,
-    BENCH_BATCH,
-    BENCH_WITH_LANES,
-    BENCH_BARE,
-    BENCH_SCAN,
-    BENCH_MODELS
-};
+enum { BENCH_SCHED, BENCH_WITH_LANES, BENCH_BARE, BENCH_SCAN, BENCH_MODELS };
 
 static int bench_compare(const void *a, const void *b)
 {
@@ -406,8 +390,7 @@ static void bench_row(size_t shape, size_t count)
         median[i] = results[i][BENCH_ROUNDS / 2];
         printf(" %7.1f", median[i]);
     }
-    printf(" %10.2f %10.2f %10.0f", median[BENCH_SCHED] / median[BENCH_BARE],
-           median[BENCH_BATCH] / median[BENCH_BARE],
+    printf(" %10.2f %10.0f", median[BENCH_SCHED] / median[BENCH_BARE],
            median[BENCH_SCAN] / median[BENCH_SCHED]);
     printf("\n");
     (void)fflush(stdout);
@@ -422,7 +405,7 @@ int main(void)
     printf("ns for each released edge\n%-8s %9s", "graph", "in flight");
     for (size_t i = 0; i < BENCH_MODELS; i++)
         printf(" %7s", bench_models[i].name);
-    printf(" %10s %10s %10s\n", "sched/bare", "batch/bare", "scan/sched");
+    printf(" %10s %10s\n", "sched/bare", "scan/sched");
     for (size_t i = 0; i < sizeof bench_shapes / sizeof bench_shapes[0]; i++) {
         for (size_t count = 1000; count <= most && count <= BENCH_MAX;
              count *= 10)

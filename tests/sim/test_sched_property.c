@@ -441,9 +441,6 @@ static void prop_step(struct prop *prop, struct pod_sched_event *event,
     }
     event->now_ns = prop->now;
     event->node = op != NULL ? op->node : NULL;
-    // A hint changes nothing, even when the node is gone before long.
-    if (event->node != NULL)
-        pod_sched_expect(prop->sched, event->node);
     assert_int_equal(pod_sched_step(prop->sched, event, &node, NULL), POD_OK);
     model_event(prop, event, op);
     model_conclude(prop);

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operation costs the engine, from its admission to its end: random
+// graphs of N operations, each of which waits for up to three earlier ones.
+//
+//   submit  the graph is admitted
+//   done    the host begins and answers each call, as they come
+//
+// The host is a list of calls and nothing else. Nanoseconds an operation, of
+// the processor, all threads; the median of the rounds. POD_BENCH_MAX says how
+// large N may become: 100,000 if it is not set.
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/base/list.h"
+#include "core/base/log.h"
+#include "core/pod/pod.h"
+
+enum {
+    BENCH_PARENTS = 3,
+    BENCH_CORES = 4,
+    BENCH_ROUNDS = 5,
+    BENCH_DEFAULT = 100000,
+    BENCH_THRESHOLD = 1 << 30,
+};
+
+static void bench_check(bool ok, const char *what)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static double bench_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static int bench_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double bench_median(double *times)
+{
+    qsort(times, BENCH_ROUNDS, sizeof(times[0]), bench_compare);
+    return times[BENCH_ROUNDS / 2];
+}
+
+// ----------------------------------------------------------------- the host
+
+// Keeps the calls it gets, in order; it has room for all of them.
+struct bench_host {
+    struct pod_driver base;
+    struct pod_driver_observer observer;
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    struct pod_driver_call *calls;
+    size_t count; // calls it got
+    size_t taken;
+};
+
+static struct bench_host *bench_host_of(struct pod_driver *driver)
+{
+    return POD_CONTAINER(driver, struct bench_host, base);
+}
+
+static void bench_host_open(struct pod_driver *driver,
+                            const struct pod_driver_observer *observer)
+{
+    bench_host_of(driver)->observer = *observer;
+}
+
+static void bench_host_close(struct pod_driver *driver)
+{
+    (void)driver;
+}
+
+static void bench_host_free(struct pod_driver *driver)
+{
+    struct bench_host *host = bench_host_of(driver);
+
+    (void)pthread_mutex_destroy(&host->lock);
+    (void)pthread_cond_destroy(&host->cond);
+    free(host->calls);
+    free(host);
+}
+
+static void bench_host_allocate(struct pod_driver *driver,
+                                const struct pod_driver_call *call,
+                                uint32_t core, const struct pod_shape *shape,
+                                uint64_t bytes)
+{
+    struct bench_host *host = bench_host_of(driver);
+
+    (void)core;
+    (void)shape;
+    (void)bytes;
+    (void)pthread_mutex_lock(&host->lock);
+    host->calls[host->count++] = *call;
+    (void)pthread_cond_signal(&host->cond);
+    (void)pthread_mutex_unlock(&host->lock);
+}
+
+static const struct pod_driver_ops bench_host_ops = {
+    .open = bench_host_open,
+    .close = bench_host_close,
+    .free = bench_host_free,
+    .allocate = bench_host_allocate,
+};
+
+static struct bench_host *bench_host_new(size_t calls)
+{
+    struct bench_host *host = calloc(1, sizeof(*host));
+
+    bench_check(host != NULL, "no memory");
+    host->base.ops = &bench_host_ops;
+    host->calls = calloc(calls, sizeof(host->calls[0]));
+    bench_check(host->calls != NULL, "no memory");
+    (void)pthread_mutex_init(&host->lock, NULL);
+    (void)pthread_cond_init(&host->cond, NULL);
+    return host;
+}
+
+static void bench_host_ready(struct bench_host *host)
+{
+    struct pod_driver_core cores[BENCH_CORES];
+    struct pod_driver_chip chip = {.x = 0};
+    const struct pod_driver_info info = {
+        .platform = "bench",
+        .version = "1",
+        .host_count = 1,
+        .cores = cores,
+        .core_count = BENCH_CORES,
+        .chips = &chip,
+        .chip_count = 1,
+    };
+
+    for (uint32_t i = 0; i < BENCH_CORES; i++)
+        cores[i] = (struct pod_driver_core){.worker_core = i};
+    host->observer.ready(host->observer.arg, &info);
+}
+
+// The oldest call that is not answered; waits for one.
+static struct pod_driver_call bench_host_take(struct bench_host *host)
+{
+    (void)pthread_mutex_lock(&host->lock);
+    while (host->taken == host->count)
+        (void)pthread_cond_wait(&host->cond, &host->lock);
+    struct pod_driver_call call = host->calls[host->taken++];
+    (void)pthread_mutex_unlock(&host->lock);
+    return call;
+}
+
+// -------------------------------------------------------------------- graphs
+
+struct bench_graph {
+    size_t count;
+    struct pod_request *requests;
+    const struct pod_request **ops;
+    struct pod_ref *after;
+    uint64_t *numbers;
+};
+
+static size_t bench_random(uint64_t *state, size_t below)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (size_t)(*state % below);
+}
+
+static struct bench_graph bench_graph_make(size_t count)
+{
+    struct bench_graph graph = {
+        .count = count,
+        .requests = calloc(count, sizeof(graph.requests[0])),
+        .ops = calloc(count, sizeof(graph.ops[0])),
+        .after = calloc(count * BENCH_PARENTS, sizeof(graph.after[0])),
+        .numbers = calloc(count, sizeof(graph.numbers[0])),
+    };
+    struct pod_ref *next = graph.after;
+    uint64_t random = 1;
+
+    bench_check(graph.requests != NULL && graph.ops != NULL && next != NULL &&
+                    graph.numbers != NULL,
+                "no memory");
+    for (size_t i = 0; i < count; i++) {
+        size_t parents = i > 0 ? 1 + bench_random(&random, BENCH_PARENTS) : 0;
+        graph.requests[i] = (struct pod_request){
+            .kind = POD_KIND_ALLOCATE,
+            .deadline_ns = POD_NEVER,
+            .after = next,
+            .after_count = parents,
+            .allocate.core = (uint32_t)(i % BENCH_CORES),
+        };
+        graph.ops[i] = &graph.requests[i];
+        for (size_t k = 0; k < parents; k++)
+            *next++ = (struct pod_ref){.kind = POD_REF_REQUEST,
+                                       .number = bench_random(&random, i)};
+    }
+    return graph;
+}
+
+static void bench_graph_free(struct bench_graph *graph)
+{
+    free(graph->requests);
+    free(graph->ops);
+    free(graph->after);
+    free(graph->numbers);
+}
+
+static uint64_t bench_submit(struct pod *pod, const struct bench_graph *graph)
+{
+    const struct pod_request self = {.kind = POD_KIND_GRAPH,
+                                     .deadline_ns = POD_NEVER};
+    const struct pod_graph_request request = {
+        .self = &self, .ops = graph->ops, .count = graph->count};
+    struct pod_faults faults = {.total = 0};
+    struct pod_err err;
+    uint64_t number = 0;
+
+    bench_check(pod_submit_graph(pod, &request, &number, graph->numbers,
+                                 &faults, &err) == POD_OK,
+                "the graph is refused");
+    return number;
+}
+
+// ---------------------------------------------------------------------- rounds
+
+struct bench_times {
+    double submit;
+    double done;
+};
+
+static struct pod *bench_pod(struct bench_host *host)
+{
+    const struct pod_options options = {
+        .clock = pod_clock_system,
+        .instance = "bench",
+        .history_count = 1000,
+        .history_age_ns = POD_NEVER,
+        .first_number = 1,
+        .staging_bytes = 1 << 20,
+    };
+    struct pod_err err;
+    struct pod *pod = pod_new(&options);
+
+    bench_check(pod != NULL, "no memory");
+    bench_check(pod_add_host(pod, &host->base, "bench", &err) == POD_OK &&
+                    pod_start(pod, &err) == POD_OK,
+                "the pod does not start");
+    bench_host_ready(host);
+    return pod;
+}
+
+static struct bench_times bench_round(const struct bench_graph *graph)
+{
+    struct bench_host *host = bench_host_new(graph->count);
+    const struct pod_driver_result well = {.err = POD_ERR_NONE};
+    struct pod *pod = bench_pod(host);
+    struct pod_event_view view = {0};
+    struct bench_times times;
+    struct pod_err err;
+
+    double begin = bench_now();
+    uint64_t number = bench_submit(pod, graph);
+    times.submit = bench_now() - begin;
+    begin = bench_now();
+    for (size_t i = 0; i < graph->count; i++) {
+        struct pod_driver_call call = bench_host_take(host);
+        call.started(call.arg);
+        call.done(call.arg, &well);
+    }
+    times.done = bench_now() - begin;
+    bench_check(pod_get_event(pod, number, &view, &err) == POD_OK &&
+                    view.state == POD_SCHED_SUCCEEDED,
+                "the graph is not done");
+    pod_event_view_fini(&view);
+    pod_stop(pod);
+    pod_destroy(pod);
+    return times;
+}
+
+int main(void)
+{
+    const char *limit = getenv("POD_BENCH_MAX");
+    size_t most = limit != NULL ? strtoul(limit, NULL, 10) : BENCH_DEFAULT;
+
+    // As podd does.
+    (void)mallopt(M_MMAP_THRESHOLD, BENCH_THRESHOLD);
+    (void)mallopt(M_TRIM_THRESHOLD, BENCH_THRESHOLD);
+    pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
+    printf("ns an operation\n%9s %7s %7s\n", "in flight", "submit", "done");
+    for (size_t count = 1000; count <= most; count *= 10) {
+        struct bench_graph graph = bench_graph_make(count);
+        double submit[BENCH_ROUNDS];
+        double done[BENCH_ROUNDS];
+        for (size_t i = 0; i < BENCH_ROUNDS; i++) {
+            struct bench_times times = bench_round(&graph);
+            submit[i] = times.submit / (double)count;
+            done[i] = times.done / (double)count;
+        }
+        printf("%9zu %7.0f %7.0f\n", count, bench_median(submit),
+               bench_median(done));
+        (void)fflush(stdout);
+        bench_graph_free(&graph);
+    }
+    return 0;
+}
