@@ -159,7 +159,7 @@ enum pod_code api_read_refs(struct api_memory *memory,
         return code;
     size_t count = json_array_size(list);
     struct pod_ref *refs =
-        api_memory_alloc(memory, (count + 1) * sizeof(*refs));
+        api_memory_alloc(memory, (count > 0 ? count : 1) * sizeof(*refs));
     if (refs == NULL)
         return api_memory_error(memory, err);
     for (size_t i = 0; i < count && code == POD_OK; i++)

@@ -11,7 +11,7 @@
 struct allocate {
     const struct api_form *form;
     struct pod_request *request;
-    struct pod_shape *shape; // of the memory
+    struct pod_shape *shape; // of the memory; NULL: absent
     int64_t core;            // -1: absent
     bool has_shape;
     bool has_bytes;
@@ -34,7 +34,7 @@ static enum pod_code allocate_read(struct allocate *allocate,
     if (code == POD_OK)
         code = api_read_u64(reader, "bytes", &request->allocate.bytes,
                             &allocate->has_bytes, err);
-    if (code == POD_OK)
+    if (code == POD_OK && allocate->shape != NULL)
         code = api_read_shape(reader, "shape", allocate->shape,
                               &allocate->has_shape, err);
     if (code == POD_OK)
@@ -128,9 +128,12 @@ enum pod_code api_form_allocate(const struct api_form *form,
                                 struct pod_request *out, struct pod_err *err)
 {
     struct allocate allocate = {.form = form, .request = out, .core = -1};
-    allocate.shape = api_memory_alloc(form->memory, sizeof(*allocate.shape));
-    if (allocate.shape == NULL)
-        return api_memory_error(form->memory, err);
+    if (api_read_any(form->reader, "shape") != NULL) {
+        allocate.shape =
+            api_memory_alloc(form->memory, sizeof(*allocate.shape));
+        if (allocate.shape == NULL)
+            return api_memory_error(form->memory, err);
+    }
     enum pod_code code = allocate_read(&allocate, err);
     // An array's shape owns nothing.
     if (allocate.has_shape && !pod_shape_is_array(allocate.shape) &&

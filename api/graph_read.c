@@ -216,26 +216,48 @@ static enum pod_code graph_read_kind(struct api_reader *reader,
     return code;
 }
 
-// The name of an operation, which is known before its members are read.
 static enum pod_code graph_read_ref(struct api_graph *graph,
                                     struct api_reader *reader,
-                                    enum pod_ref_kind makes,
-                                    struct pod_err *err)
+                                    const char **out_ref, struct pod_err *err)
 {
-    const char *ref = NULL;
     enum pod_code code =
-        api_read_text(reader, "ref", 1, GRAPH_REF_MAX, &ref, err);
-    if (code != POD_OK || ref == NULL)
-        return code;
-    code = api_names_define(&graph->names, ref, makes, err);
-    if (code != POD_OK) {
+        api_read_text(reader, "ref", 1, GRAPH_REF_MAX, out_ref, err);
+
+    if (code == POD_OK && *out_ref != NULL)
+        api_names_expect(&graph->names, *out_ref);
+    return code;
+}
+
+static enum pod_code graph_define(struct api_graph *graph,
+                                  const struct api_reader *reader,
+                                  const char *ref, enum pod_ref_kind makes,
+                                  struct pod_err *err)
+{
+    enum pod_code code = api_names_define(&graph->names, ref, makes,
+                                          &graph->refs[graph->count - 1], err);
+
+    if (code != POD_OK)
         api_read_at(reader, "ref", err);
-        return code;
-    }
-    graph->refs[graph->count - 1] = ref;
-    return graph_own(graph, &graph->refs[graph->count - 1])
-               ? POD_OK
-               : api_memory_error(&graph->memory, err);
+    return code;
+}
+
+static enum pod_code graph_read_form(struct api_graph *graph,
+                                     struct api_reader *reader,
+                                     const struct graph_kind *kind,
+                                     struct pod_request *request,
+                                     struct pod_err *err)
+{
+    const struct api_form form = {
+        .memory = &graph->memory, .pod = graph->pod, .reader = reader};
+
+    request->kind = kind->kind;
+    request->deadline_ns = graph->self.deadline_ns;
+    request->priority = graph->self.priority;
+    request->run_on_failure = graph->self.run_on_failure;
+    enum pod_code code = kind->read(&form, request, err);
+    if (code == POD_OK && request->deadline_ns > graph->self.deadline_ns)
+        request->deadline_ns = graph->self.deadline_ns;
+    return code == POD_OK ? graph_own_texts(graph, request, err) : code;
 }
 
 static enum pod_code graph_read_members(struct api_graph *graph,
@@ -243,28 +265,24 @@ static enum pod_code graph_read_members(struct api_graph *graph,
                                         struct pod_request *request,
                                         struct pod_err *err)
 {
-    const struct api_form form = {
-        .memory = &graph->memory, .pod = graph->pod, .reader = reader};
     const struct graph_kind *kind = NULL;
+    const char *ref = NULL;
+    struct pod_err other;
 
     enum pod_code code = graph_read_kind(reader, &kind, err);
-    // A name counts even if the rest is at fault.
-    struct pod_err other;
     enum pod_code named =
-        graph_read_ref(graph, reader, kind != NULL ? kind->makes : POD_REF_NONE,
-                       code == POD_OK ? err : &other);
-    if (code != POD_OK)
+        graph_read_ref(graph, reader, &ref, code == POD_OK ? err : &other);
+    if (code == POD_OK)
+        code = named;
+    if (code == POD_OK)
+        code = graph_read_form(graph, reader, kind, request, err);
+    if (named != POD_OK || ref == NULL)
         return code;
-    if (named != POD_OK)
-        return named;
-    request->kind = kind->kind;
-    request->deadline_ns = graph->self.deadline_ns;
-    request->priority = graph->self.priority;
-    request->run_on_failure = graph->self.run_on_failure;
-    code = kind->read(&form, request, err);
-    if (code == POD_OK && request->deadline_ns > graph->self.deadline_ns)
-        request->deadline_ns = graph->self.deadline_ns;
-    return code == POD_OK ? graph_own_texts(graph, request, err) : code;
+    // A name counts even if the rest is at fault.
+    named = graph_define(graph, reader, ref,
+                         kind != NULL ? kind->makes : POD_REF_NONE,
+                         code == POD_OK ? err : &other);
+    return code == POD_OK ? named : code;
 }
 
 // Reads one operation. Only what is no fault of its own is returned.

@@ -56,6 +56,7 @@ struct api_reader {
     char pointer[POD_ERR_POINTER_BYTES]; // of the object itself, "" at the top
     struct api_member members[API_READER_MEMBERS];
     size_t count;
+    uint32_t initials; // a bit for each first letter, modulo 32
 };
 
 // `value` must be an object (else WRONG_TYPE). `pointer` is copied.

@@ -37,6 +37,11 @@ enum pod_code api_json_wrong_type(const json_t *value, const char *what,
                        what, wanted, json_type_name(value));
 }
 
+static uint32_t read_initial(const char *name)
+{
+    return UINT32_C(1) << ((unsigned char)name[0] % 32);
+}
+
 enum pod_code api_read_begin(struct api_reader *reader, const json_t *value,
                              const char *pointer, struct pod_err *err)
 {
@@ -45,6 +50,7 @@ enum pod_code api_read_begin(struct api_reader *reader, const json_t *value,
     reader->object = value;
     reader->names = NULL;
     reader->count = 0;
+    reader->initials = 0;
     memcpy(reader->pointer, pointer, length);
     reader->pointer[length] = '\0';
     if (!json_is_object(value)) {
@@ -61,10 +67,12 @@ enum pod_code api_read_begin(struct api_reader *reader, const json_t *value,
     } object = {.in = value};
     void *at = json_object_iter(object.out);
     for (; at != NULL && reader->count < API_READER_MEMBERS;
-         at = json_object_iter_next(object.out, at))
-        reader->members[reader->count++] =
-            (struct api_member){.name = json_object_iter_key(at),
-                                .value = json_object_iter_value(at)};
+         at = json_object_iter_next(object.out, at)) {
+        const char *name = json_object_iter_key(at);
+        reader->members[reader->count++] = (struct api_member){
+            .name = name, .value = json_object_iter_value(at)};
+        reader->initials |= read_initial(name);
+    }
     return POD_OK;
 }
 
@@ -88,6 +96,9 @@ void api_read_at(const struct api_reader *reader, const char *name,
 
 const json_t *api_read_any(struct api_reader *reader, const char *name)
 {
+    // Most members that are asked for are not there.
+    if ((reader->initials & read_initial(name)) == 0)
+        return NULL;
     for (size_t i = 0; i < reader->count; i++) {
         struct api_member *member = &reader->members[i];
         if (member->name[0] != name[0] || strcmp(member->name, name) != 0)

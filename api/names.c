@@ -97,13 +97,21 @@ static struct api_name *names_get(struct api_names *names, const char *text,
                               .operation = NAMES_UNDEFINED,
                               .length = length,
                               .text = copy};
-    return pod_map_put(&names->map, hash, name) ? name : NULL;
+    bool kept = first == NULL ? pod_map_add(&names->map, hash, name)
+                              : pod_map_put(&names->map, hash, name);
+    return kept ? name : NULL;
 }
 
 // ----------------------------------------------------------------- definitions
 
+void api_names_expect(const struct api_names *names, const char *text)
+{
+    pod_map_expect(&names->map, names_hash(names, text, strlen(text)));
+}
+
 enum pod_code api_names_define(struct api_names *names, const char *text,
-                               enum pod_ref_kind makes, struct pod_err *err)
+                               enum pod_ref_kind makes, const char **out_text,
+                               struct pod_err *err)
 {
     struct api_name *name = names_get(names, text, strlen(text));
 
@@ -115,6 +123,7 @@ enum pod_code api_names_define(struct api_names *names, const char *text,
                            name->operation);
     name->operation = (uint32_t)names->current;
     name->makes = makes;
+    *out_text = name->text;
     return POD_OK;
 }
 

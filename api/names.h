@@ -39,10 +39,15 @@ struct api_names {
 void api_names_init(struct api_names *names, struct api_memory *memory);
 void api_names_fini(struct api_names *names);
 
+// A hint: api_names_define will be called with this text before long.
+void api_names_expect(const struct api_names *names, const char *text);
+
 // Operation `names->current` is called `text` and makes a thing of this kind
-// (POD_REF_NONE: nothing that can be used). BAD_VALUE: another one is.
+// (POD_REF_NONE: nothing that can be used). *out_text is a copy that lives as
+// long as the memory of the names. BAD_VALUE: another one is.
 enum pod_code api_names_define(struct api_names *names, const char *text,
-                               enum pod_ref_kind makes, struct pod_err *err)
+                               enum pod_ref_kind makes, const char **out_text,
+                               struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // A reference, with its '$', that wants a thing of a kind (POD_REF_NONE: any

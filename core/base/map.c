@@ -58,16 +58,9 @@ static bool map_grow(struct pod_map *map)
     return true;
 }
 
-bool pod_map_put(struct pod_map *map, uint64_t key, void *value)
+bool pod_map_add(struct pod_map *map, uint64_t key, void *value)
 {
     assert(key != 0);
-    if (map->capacity > 0) {
-        struct pod_map_slot *slot = map_find(map->slots, map->capacity, key);
-        if (slot->key == key) {
-            slot->value = value;
-            return true;
-        }
-    }
     if (map->count >= map->capacity / 4 * 3 && !map_grow(map))
         return false;
     *map_find(map->slots, map->capacity, key) =
@@ -76,11 +69,29 @@ bool pod_map_put(struct pod_map *map, uint64_t key, void *value)
     return true;
 }
 
+bool pod_map_put(struct pod_map *map, uint64_t key, void *value)
+{
+    if (map->capacity > 0) {
+        struct pod_map_slot *slot = map_find(map->slots, map->capacity, key);
+        if (slot->key == key) {
+            slot->value = value;
+            return true;
+        }
+    }
+    return pod_map_add(map, key, value);
+}
+
 void *pod_map_get(const struct pod_map *map, uint64_t key)
 {
     if (map->count == 0 || key == 0)
         return NULL;
     return map_find(map->slots, map->capacity, key)->value;
+}
+
+void pod_map_expect(const struct pod_map *map, uint64_t key)
+{
+    if (map->capacity > 0)
+        __builtin_prefetch(&map->slots[map_home(key, map->capacity - 1)], 1);
 }
 
 // Empties a slot, then moves back each entry of the run behind it that would

@@ -22,8 +22,13 @@ struct pod_map {
 void pod_map_fini(struct pod_map *map);
 // Inserts or replaces; false when there is no memory (map unchanged).
 bool pod_map_put(struct pod_map *map, uint64_t key, void *value);
+// The same for a key that is known not to be there.
+bool pod_map_add(struct pod_map *map, uint64_t key, void *value);
 // The value, or NULL.
 void *pod_map_get(const struct pod_map *map, uint64_t key);
+// A hint: the key will be looked for or inserted soon. Where it stands in a
+// large map is brought into the cache meanwhile.
+void pod_map_expect(const struct pod_map *map, uint64_t key);
 // Removes and returns the value, or NULL.
 void *pod_map_remove(struct pod_map *map, uint64_t key);
 // Walks all entries: start with *cursor = 0; false at the end. The map must

@@ -123,6 +123,7 @@ void pod_admit_locked(struct pod *pod, struct pod_op **ops, size_t count,
 
     for (size_t i = 0; i < count; i++) {
         struct pod_sched_effect effect;
+        pod_op_expect(ops, count, i);
         size_t dep_count =
             admit_deps(ops[i], edges + edge_starts[i],
                        edge_starts[i + 1] - edge_starts[i], pod->edges.deps);

@@ -134,6 +134,7 @@ static enum pod_code batch_init(struct pod_batch *batch,
         item->request = graph != NULL ? graph->ops[i] : &requests[i];
         item->left_out =
             graph != NULL && graph->refused != NULL && graph->refused[i];
+        batch->compiles |= item->request->kind == POD_KIND_COMPILE;
         if (!item->left_out)
             code = batch_init_item(batch, i);
     }
@@ -233,6 +234,8 @@ static void batch_stamp(struct pod_batch *batch, struct pod_op *op,
     op->number = number;
     op->created_ns = batch->now_ns;
     op->created_wall_ns = batch->wall_ns;
+    if (batch->graph != NULL)
+        pod_graph_join(batch->graph_op, op);
     if (op->auto_output) {
         op->priority = item->op->priority;
         op->deadline_ns = item->op->deadline_ns;
@@ -273,54 +276,18 @@ static void batch_undo_locked(struct pod_batch *batch)
     batch->pod->edges.count = 0;
 }
 
-static enum pod_code batch_check_item(struct pod_batch *batch, size_t index)
-{
-    struct pod_batch_item *item = &batch->items[index];
-    struct pod_edges *edges = &batch->pod->edges;
-    size_t start = item->index - item->output_count;
-
-    for (size_t i = start; i <= item->index; i++)
-        batch_stamp(batch, batch->ops[i], item,
-                    batch->first + item->place - (item->index - i));
-    if (pod_check_request_locked(batch, index) != POD_OK)
-        return batch->err->code;
-    item->marked = true;
-    for (size_t i = start; i <= item->index; i++) {
-        batch->edge_starts[i] = edges->count;
-        if (!pod_batch_edges_locked(batch, batch->ops[i], item))
-            return batch->err->code != POD_OK ? batch->err->code
-                                              : batch_no_memory(batch);
-    }
-    for (size_t i = 0; i < item->op->replica_count; i++)
-        batch->lanes[batch->lane_count++] =
-            batch->pod->cores[item->op->replicas[i].core]->lane;
-    item->passed = true;
-    return POD_OK;
-}
-
-static enum pod_code batch_check_items(struct pod_batch *batch)
-{
-    for (size_t i = 0; i < batch->turn_count; i++) {
-        size_t index = pod_batch_turn(batch, i);
-        if (batch->items[index].left_out ||
-            batch_check_item(batch, index) == POD_OK)
-            continue;
-        if (batch->items[index].shadowed)
-            *batch->err = POD_ERR_NONE; // the fault is another's
-        else if (!batch_fault(batch))
-            return batch->err->code;
-    }
-    return POD_OK;
-}
-
 // The numbers of dependencies are kept for those who ask why it waits; behind
 // them, once more, of those that the host is told to wait for.
-static bool batch_keep_op_deps(struct pod_op *op, const struct pod_edge *edges,
-                               size_t count)
+static bool batch_keep_deps(struct pod_op *op, const struct pod_edge *edges,
+                            size_t count)
 {
     size_t ahead = 0;
     size_t waits = 0;
 
+    if (count == 0)
+        return true;
+    if (count > UINT32_MAX)
+        return false;
     for (size_t i = 0; i < count; i++) {
         ahead += edges[i].ahead;
         waits += edges[i].ahead && edges[i].carries;
@@ -342,21 +309,49 @@ static bool batch_keep_op_deps(struct pod_op *op, const struct pod_edge *edges,
     return true;
 }
 
-static bool batch_keep_deps(struct pod_batch *batch)
+static enum pod_code batch_check_item(struct pod_batch *batch, size_t index)
 {
-    const struct pod_edge *edges = batch->pod->edges.items;
+    struct pod_batch_item *item = &batch->items[index];
+    struct pod_edges *edges = &batch->pod->edges;
+    size_t start = item->index - item->output_count;
 
-    for (size_t i = 0; i < batch->op_count; i++) {
+    for (size_t i = start; i <= item->index; i++)
+        batch_stamp(batch, batch->ops[i], item,
+                    batch->first + item->place - (item->index - i));
+    if (pod_check_request_locked(batch, index) != POD_OK)
+        return batch->err->code;
+    item->marked = true;
+    for (size_t i = start; i <= item->index; i++) {
+        batch->edge_starts[i] = edges->count;
+        if (!pod_batch_edges_locked(batch, batch->ops[i], item))
+            return batch->err->code != POD_OK ? batch->err->code
+                                              : batch_no_memory(batch);
         size_t first = batch->edge_starts[i];
-        size_t count = batch->edge_starts[i + 1] - first;
-        if (count == 0)
-            continue;
-        if (count > UINT32_MAX)
-            return false;
-        if (!batch_keep_op_deps(batch->ops[i], &edges[first], count))
-            return false;
+        if (!batch_keep_deps(batch->ops[i], &edges->items[first],
+                             edges->count - first))
+            return batch_no_memory(batch);
     }
-    return true;
+    for (size_t i = 0; i < item->op->replica_count; i++)
+        batch->lanes[batch->lane_count++] =
+            batch->pod->cores[item->op->replicas[i].core]->lane;
+    item->passed = true;
+    return POD_OK;
+}
+
+static enum pod_code batch_check_items(struct pod_batch *batch)
+{
+    for (size_t i = 0; i < batch->turn_count; i++) {
+        size_t index = pod_batch_turn(batch, i);
+        pod_op_expect(batch->ops, batch->op_count, batch->items[index].index);
+        if (batch->items[index].left_out ||
+            batch_check_item(batch, index) == POD_OK)
+            continue;
+        if (batch->items[index].shadowed)
+            *batch->err = POD_ERR_NONE; // the fault is another's
+        else if (!batch_fault(batch))
+            return batch->err->code;
+    }
+    return POD_OK;
 }
 
 // The COMPILE of the same submission that a LOAD loads, or NULL.
@@ -374,6 +369,8 @@ static struct pod_op *batch_compile_of(const struct pod_batch *batch,
 // A COMPILE names the loads that were submitted with it.
 static bool batch_keep_loads(struct pod_batch *batch)
 {
+    if (!batch->compiles)
+        return true;
     for (size_t i = 0; i < batch->count; i++) {
         struct pod_op *compile = batch_compile_of(batch, &batch->items[i]);
         if (compile != NULL)
@@ -421,8 +418,7 @@ static enum pod_code batch_reserve(struct pod_batch *batch)
 {
     struct pod *pod = batch->pod;
 
-    if (!batch_keep_deps(batch) || !batch_keep_loads(batch) ||
-        !batch_keep_turns(batch) ||
+    if (!batch_keep_loads(batch) || !batch_keep_turns(batch) ||
         !pod_table_reserve(&pod->table, batch->first, batch->op_count))
         return batch_no_memory(batch);
     return pod_sched_reserve(pod->sched, batch->op_count, pod->edges.count,
@@ -529,8 +525,6 @@ static void batch_admit_locked(struct pod_batch *batch, struct pod_after *after)
 {
     struct pod *pod = batch->pod;
 
-    for (size_t i = 1; batch->graph != NULL && i < batch->op_count; i++)
-        pod_graph_join(batch->graph_op, batch->ops[i]);
     pod_admit_locked(pod, batch->ops, batch->op_count, batch->edge_starts,
                      after);
     for (size_t i = 0; i < batch->op_count; i++) {
@@ -561,7 +555,7 @@ static enum pod_code batch_try(struct pod_batch *batch, uint64_t *out_numbers,
     if (code == POD_OK && !*out_again && !batch_only_validates(batch)) {
         batch->admitted = true;
         for (size_t i = 0; i < batch->count; i++)
-            out_numbers[i] = batch->items[i].op->number;
+            out_numbers[i] = batch->first + batch->items[i].place;
         batch_admit_locked(batch, &after);
     } else {
         batch_undo_locked(batch);

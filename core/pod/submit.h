@@ -43,6 +43,7 @@ struct pod_batch {
     uint32_t *lanes;     // of all executions
     size_t lane_count;
     size_t inner;   // so many of POD_MAX_INNER are used
+    bool compiles;  // there is a COMPILE
     uint64_t first; // the least number
     int64_t now_ns;
     int64_t wall_ns;
@@ -58,6 +59,21 @@ struct pod_batch {
     struct pod_op *after[POD_GRAPH_AFTER_MAX]; // what all operations wait for
     size_t after_count;
 };
+
+// The records of a large batch are visited in several passes, and have left the
+// cache when they are visited again: brings the next but one of `ops[at]` back
+// while that is worked on. A hint.
+static inline void pod_op_expect(struct pod_op *const *ops, size_t count,
+                                 size_t at)
+{
+    enum { EXPECT_AHEAD = 2, EXPECT_LINE = 64, EXPECT_BYTES = 512 };
+
+    if (at >= count || count - at <= EXPECT_AHEAD)
+        return;
+    const char *op = (const char *)ops[at + EXPECT_AHEAD];
+    for (size_t i = 0; i < EXPECT_BYTES; i += EXPECT_LINE)
+        __builtin_prefetch(op + i, 1);
+}
 
 // The item whose turn it is.
 static inline size_t pod_batch_turn(const struct pod_batch *batch, size_t turn)

@@ -150,6 +150,52 @@ static void test_large_integers(void **state)
     json_decref(json);
 }
 
+// A short text is only looked at here and there: a large integer is found
+// wherever it stands.
+static void test_large_integers_anywhere(void **state)
+{
+    char text[128];
+    const char *digits;
+
+    (void)state;
+    for (int spaces = 0; spaces < 60; spaces++) {
+        (void)snprintf(text, sizeof(text), "[%*s9223372036854775808]", spaces,
+                       "");
+        json_t *json = parse(text);
+        assert_true(api_json_big_integer(json_array_get(json, 0), &digits));
+        assert_string_equal(digits, "9223372036854775808");
+        json_decref(json);
+        (void)snprintf(text, sizeof(text), "[%*s9223372036854775807]", spaces,
+                       "");
+        json = parse(text);
+        assert_int_equal(json_integer_value(json_array_get(json, 0)),
+                         INT64_MAX);
+        json_decref(json);
+    }
+}
+
+// "[ [ [" and "{"a":{"a":": one level more than is allowed, wherever they are.
+static void test_depth_anywhere(void **state)
+{
+    struct api_json_limits most = {.depth = 3, .values = 1000};
+    char text[128];
+    json_t *json;
+    struct pod_err err;
+
+    (void)state;
+    for (int spaces = 0; spaces < 20; spaces++) {
+        (void)snprintf(text, sizeof(text), "[%*s{\"a\":[%*s]}]", spaces, "",
+                       spaces, "");
+        assert_int_equal(api_json_parse(text, strlen(text), &most, &json, &err),
+                         POD_OK);
+        json_decref(json);
+        (void)snprintf(text, sizeof(text), "[%*s{\"a\":[%*s{}]}]", spaces, "",
+                       spaces, "");
+        assert_int_equal(refused(text, strlen(text), &most).reason,
+                         POD_REASON_BODY_TOO_LARGE);
+    }
+}
+
 static void test_top_level_scalar(void **state)
 {
     struct api_json_limits any = {.depth = 1, .values = 1, .any = true};
@@ -362,6 +408,8 @@ int main(void)
         cmocka_unit_test(test_place_of_a_fault),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_depth_ignores_strings),
+        cmocka_unit_test(test_depth_anywhere),
+        cmocka_unit_test(test_large_integers_anywhere),
         cmocka_unit_test(test_count_of_values),
         cmocka_unit_test(test_large_integers),
         cmocka_unit_test(test_top_level_scalar),
