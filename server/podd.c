@@ -2,17 +2,10 @@
 // podd: the HTTP server with the pod engine in it. Reads the settings, wires
 // the parts, waits for a signal, and takes it all down again in order.
 #include <errno.h>
-#include <fcntl.h>
-#include <malloc.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "api/routes.h"
 #include "api/server.h"
@@ -23,15 +16,13 @@
 #include "server/flags.h"
 #include "server/pod_remote.h"
 #include "server/pod_spec.h"
+#include "server/process.h"
 #include "server/settings.h"
 #include "server/token.h"
 
 enum {
     PODD_EXIT_FAILURE = 1,
     PODD_EXIT_USAGE = 2,
-    // First touch of fresh pages costs more than the copy: keep big blocks.
-    PODD_MMAP_THRESHOLD = 1 << 30,
-    PODD_TRIM_THRESHOLD = 1 << 30,
 };
 
 // ------------------------------------------------------------------- wiring
@@ -172,93 +163,31 @@ static void podd_welcome(const struct podd *podd)
            curl, base);
 }
 
-// ------------------------------------------------------------------ signals
-// Not sigwait: OpenBLAS starts threads before main, with no signal blocked, and
-// the kernel may give a signal to one of them. A handler that writes to a pipe
-// works in whatever thread it runs.
+// ------------------------------------------------------------------ running
 
-static int signal_pipe[2] = {-1, -1};
-
-static void podd_on_signal(int number)
+// SIGHUP has the files of tokens and certificate looked at (they are anyway,
+// once a second while they are used).
+static void podd_hang_up(void *arg)
 {
-    int saved = errno;
-    const char *byte = number == SIGHUP ? "h" : "t";
-    if (write(signal_pipe[1], byte, 1) < 0)
-        errno = saved; // full: as many signals as that are waiting already
-    errno = saved;
-}
-
-static enum pod_code podd_catch_signals(struct pod_err *err)
-{
-    if (pipe2(signal_pipe, O_CLOEXEC) != 0)
-        return pod_err_set(err, POD_REASON_INTERNAL, "no pipe: %s",
-                           strerror(errno));
-    struct sigaction action = {.sa_handler = podd_on_signal,
-                               .sa_flags = SA_RESTART};
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    return POD_OK;
-}
-
-// What comes out of the pipe next. Not a bare read, which the kernel would
-// begin anew after a handler: a sanitizer that puts handlers off until a call
-// returns would never run them.
-static char podd_next_signal(void)
-{
-    struct pollfd pipe_end = {.fd = signal_pipe[0], .events = POLLIN};
-    char byte = 't';
-    int ready = poll(&pipe_end, 1, -1);
-    if (ready < 0 || read(signal_pipe[0], &byte, 1) < 0)
-        return errno == EINTR ? 'e' : 't';
-    return byte;
-}
-
-// Returns when the process is to end (true), or when nobody need wait for that
-// any more. SIGHUP has the files of tokens and certificate looked at (they are
-// anyway, once a second while they are used).
-static bool podd_wait_signal(struct podd *podd)
-{
-    char byte = podd_next_signal();
-    while (byte != 't' && byte != 'q') {
-        if (byte == 'h')
-            api_server_reload(podd->server);
-        byte = podd_next_signal();
-    }
-    return byte == 't';
-}
-
-// A second signal ends the process at once, whatever the drain waits for.
-static void *podd_second_signal(void *arg)
-{
-    if (!podd_wait_signal(arg))
-        return NULL;
-    pod_log(POD_LOG_WARN, "podd", "second signal: exit without draining");
-    _exit(0);
+    struct podd *podd = arg;
+    api_server_reload(podd->server);
 }
 
 static void podd_drain(struct podd *podd)
 {
-    pthread_t second;
-    bool watching =
-        pthread_create(&second, NULL, podd_second_signal, podd) == 0;
+    process_end_begins("podd", 0);
     flags_log_drain("podd");
     pod_drain(podd->pod);
     api_server_drain(podd->server);
     pod_await_idle(podd->pod, podd->settings.drain_timeout_ns);
     api_server_stop(podd->server, POD_NS_PER_S);
     pod_stop(podd->pod);
-    if (watching) {
-        // Not cancelled: that would leave its stack poisoned for ASan.
-        if (write(signal_pipe[1], "q", 1) == 1)
-            pthread_join(second, NULL);
-    }
+    process_end_is_done();
 }
 
 static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
 {
-    enum pod_code code = podd_catch_signals(err);
+    enum pod_code code = process_catch_signals(err);
     if (code == POD_OK)
         code = podd_make_pod(podd, err);
     if (code == POD_OK)
@@ -281,7 +210,7 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
     flags_log_listening("podd", api_server_address(podd->server));
     printf("listening on %s\n", api_server_address(podd->server));
     fflush(stdout);
-    (void)podd_wait_signal(podd);
+    process_await_end(podd_hang_up, podd);
     podd_drain(podd);
     flags_log_stop("podd");
     return POD_OK;
@@ -293,21 +222,6 @@ static void podd_fini(struct podd *podd)
     pod_destroy(podd->pod);
     pod_spec_shared_free(podd->hosts);
     pod_grpc_hub_free(podd->workers);
-}
-
-// As many connections as the system allows.
-static void podd_raise_limits(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-    mallopt(M_MMAP_THRESHOLD, PODD_MMAP_THRESHOLD);
-    mallopt(M_TRIM_THRESHOLD, PODD_TRIM_THRESHOLD);
-    // The heaps of threads have no room for blocks of 64 MiB: those would be
-    // mapped anew each time, whatever the thresholds say.
-    mallopt(M_ARENA_MAX, 1);
 }
 
 static int podd_help(void)
@@ -354,7 +268,7 @@ static int podd_run(struct podd *podd, int argc, char **argv)
         return 0;
     flags_setup_log(settings->log_format, settings->log_level);
     podd_log_start(settings);
-    podd_raise_limits();
+    process_setup();
     enum pod_code code = podd_serve(podd, &err);
     podd_fini(podd);
     return code == POD_OK ? 0 : podd_fail(PODD_EXIT_FAILURE, &err);

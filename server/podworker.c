@@ -2,15 +2,10 @@
 // podworker: the devices of one host behind gRPC. Reads the settings, wires
 // the parts, waits for a signal, and takes it all down again in order.
 #include <errno.h>
-#include <malloc.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "core/base/mem.h"
 #include "core/base/str.h"
@@ -21,13 +16,11 @@
 #include "server/config.h"
 #include "server/flags.h"
 #include "server/host_share.h"
+#include "server/process.h"
 
 enum {
     PODWORKER_EXIT_FAILURE = 1,
     PODWORKER_EXIT_USAGE = 2,
-    // First touch of fresh pages costs more than the copy: keep big blocks.
-    PODWORKER_MMAP_THRESHOLD = 1 << 30,
-    PODWORKER_TRIM_THRESHOLD = 1 << 30,
     PODWORKER_MAX_PEM = 1 << 20,
 };
 
@@ -439,33 +432,6 @@ static void podworker_fini(struct podworker *program)
         pod_free(program->pem[i]);
 }
 
-// ------------------------------------------------------------------ signals
-
-// A handler and no sigwait: the BLAS library starts threads before main, which
-// block no signal, so one of them may get it and would end the process.
-static sem_t podworker_asked;
-static atomic_int podworker_signals;
-
-// A second signal ends the process at once, whatever the first one waits for.
-static void podworker_on_signal(int number)
-{
-    (void)number;
-    if (atomic_fetch_add(&podworker_signals, 1) > 0)
-        _exit(PODWORKER_EXIT_FAILURE);
-    (void)sem_post(&podworker_asked);
-}
-
-static void podworker_take_signals(void)
-{
-    struct sigaction action = {.sa_handler = podworker_on_signal,
-                               .sa_flags = SA_RESTART};
-    sem_init(&podworker_asked, 0, 0);
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 static void podworker_log_start(const struct podworker_settings *settings)
 {
     struct pod_str config = {.data = NULL};
@@ -478,28 +444,23 @@ static void podworker_log_start(const struct podworker_settings *settings)
 static enum pod_code podworker_serve(struct podworker *program,
                                      struct pod_err *err)
 {
-    podworker_take_signals();
-    enum pod_code code = podworker_make(program, err);
+    enum pod_code code = process_catch_signals(err);
+    if (code == POD_OK)
+        code = podworker_make(program, err);
     if (code == POD_OK) {
         podworker_log_start(&program->settings);
         flags_log_listening("podworker", rpc_server_address(program->server));
         printf("listening on %s\n", rpc_server_address(program->server));
         fflush(stdout);
-        while (sem_wait(&podworker_asked) != 0)
-            ; // interrupted by a signal
+        process_await_end(NULL, NULL);
         flags_log_drain("podworker");
     }
+    process_end_begins("worker", PODWORKER_EXIT_FAILURE);
     podworker_fini(program);
+    process_end_is_done();
     if (code == POD_OK)
         flags_log_stop("podworker");
     return code;
-}
-
-static void podworker_setup(const struct podworker_settings *settings)
-{
-    flags_setup_log(settings->log_format, settings->log_level);
-    mallopt(M_MMAP_THRESHOLD, PODWORKER_MMAP_THRESHOLD);
-    mallopt(M_TRIM_THRESHOLD, PODWORKER_TRIM_THRESHOLD);
 }
 
 static int podworker_run(struct podworker *program, int argc, char **argv)
@@ -522,7 +483,8 @@ static int podworker_run(struct podworker *program, int argc, char **argv)
     int checked = podworker_check(settings);
     if (checked >= 0)
         return checked;
-    podworker_setup(settings);
+    flags_setup_log(settings->log_format, settings->log_level);
+    process_setup();
     enum pod_code code = podworker_serve(program, &err);
     if (code == POD_OK)
         return 0;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What podd and podworker do with their process in the same way: its memory,
+// its limits, its signals.
+#ifndef POD_SERVER_PROCESS_H
+#define POD_SERVER_PROCESS_H
+
+#include "core/base/err.h"
+
+// As many descriptors as the system allows, and a heap that keeps big blocks.
+// Before the first thread is started.
+void process_setup(void);
+
+// SIGTERM, SIGINT and SIGHUP are kept for the functions below; SIGPIPE is
+// ignored. Once, before what they are to end is made. INTERNAL: no pipe.
+enum pod_code process_catch_signals(struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Returns when the process is asked to end. SIGHUP calls hang_up meanwhile, if
+// that is not NULL.
+void process_await_end(void (*hang_up)(void *arg), void *arg);
+
+// From here on one more signal ends the process at once with this exit code,
+// whatever it waits for. Without a thread for that, none does.
+void process_end_begins(const char *component, int exit_code);
+// The end has come by itself; a pair with the one before.
+void process_end_is_done(void);
+
+#endif
