@@ -228,6 +228,7 @@ enum { POD_TRANSFER_SLOTS = 4 };
 
 struct pod_transfer_slot {
     struct pod_call call;
+    uint64_t before; // number of the write that this one waits for
     uint64_t offset; // in the transfer
     size_t count;
     struct pod_blob *blob;
@@ -252,14 +253,15 @@ struct pod_transfer {
     uint64_t to_offset;
     struct pod_stream *stream;
     uint64_t total;
-    uint64_t next;   // bytes whose moving has begun
-    uint64_t handed; // READ: bytes pushed or kept, in order
-    uint64_t moved;  // bytes that have arrived
-    bool writing;    // a piece is being written
-    bool failing;    // no more is begun
-    bool full;       // the stream has no room
-    bool pushing;    // a thread is at it without the lock
-    bool finish;     // the stream is to be finished
+    uint64_t next;       // bytes whose moving has begun
+    uint64_t handed;     // READ: bytes pushed or kept, in order
+    uint64_t moved;      // bytes that have arrived
+    uint64_t last_write; // number of the piece whose writing began last
+    uint32_t writing;    // pieces that are being written
+    bool failing;        // no more is begun
+    bool full;           // the stream has no room
+    bool pushing;        // a thread is at it without the lock
+    bool finish;         // the stream is to be finished
     // What it is finished with, with a reference; NULL: all is well.
     struct pod_failure *failure;
     bool numbered; // a call bears the operation's number

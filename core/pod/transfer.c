@@ -91,16 +91,28 @@ static uint64_t transfer_number(struct pod_transfer *transfer)
     return own ? transfer->op->number : pod_call_number_locked(transfer->pod);
 }
 
-// Pieces are written one at a time: a driver may refuse two writers of one
-// buffer.
+// A host may refuse two writers of one buffer, unless it keeps the order
+// itself: then each piece waits there for the one before.
+static bool transfer_may_write(const struct pod_transfer *transfer)
+{
+    return transfer->writing == 0 ||
+           (transfer->to->features & POD_DRIVER_WAITS) != 0;
+}
+
 static void transfer_write(struct pod_transfer *transfer,
                            struct pod_transfer_slot *slot, uint64_t number,
                            struct pod_after *after)
 {
     struct pod_call *call = &slot->call;
 
-    transfer->writing = true;
     pod_call_init(call, transfer->op, transfer->to, POD_CALL_WRITE, number);
+    if (transfer->writing > 0) {
+        slot->before = transfer->last_write;
+        call->waits = &slot->before;
+        call->wait_count = 1;
+    }
+    transfer->writing++;
+    transfer->last_write = number;
     call->handle = transfer->to_handle;
     call->offset = transfer->to_offset + slot->offset;
     call->count = slot->count;
@@ -173,7 +185,8 @@ static void transfer_pump(struct pod_transfer *transfer,
         struct pod_transfer_slot *slot =
             transfer_slot_at(transfer, transfer->next);
         uint64_t left = transfer->total - transfer->next;
-        if (slot->busy || (transfer->from == NULL && transfer->writing))
+        if (slot->busy ||
+            (transfer->from == NULL && !transfer_may_write(transfer)))
             return;
         slot->busy = true;
         slot->offset = transfer->next;
@@ -251,7 +264,7 @@ static void transfer_write_next(struct pod_transfer *transfer,
         return;
     for (size_t i = 0; i < POD_TRANSFER_SLOTS; i++) {
         struct pod_transfer_slot *slot = &transfer->slots[i];
-        if (transfer->writing || !slot->arrived)
+        if (!slot->arrived || !transfer_may_write(transfer))
             continue;
         slot->arrived = false;
         transfer_write(transfer, slot, pod_call_number_locked(transfer->pod),
@@ -299,7 +312,7 @@ void pod_transfer_answer_locked(struct pod_transfer *transfer,
     struct pod_transfer_slot *slot = &transfer->slots[call->index];
 
     if (call->kind == POD_CALL_WRITE)
-        transfer->writing = false;
+        transfer->writing--;
     if (answer->state != POD_SCHED_SUCCEEDED || transfer->failing) {
         pod_keep_failure_locked(transfer->pod, transfer->op, answer);
         transfer_drop(slot);

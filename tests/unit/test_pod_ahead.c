@@ -174,10 +174,14 @@ static void test_several_pieces_go_ahead_but_none_ahead_of_them(void **state)
     uint64_t part = fixture_write(fix, buffer, 0, 16);
     struct fake_call call;
 
-    assert_int_equal(fake_open(fix->host[0]), 2);
+    assert_int_equal(fake_open(fix->host[0]), 3);
     assert_waits(fix, 1, write, &buffer, 1);
+    // The second piece waits there for the first, and so for all that does.
+    assert_true(fake_peek(fix->host[0], 2, &call));
+    assert_int_equal(call.wait_count, 1);
+    assert_int_equal(call.waits[0], write);
     fake_done(fix->host[0], buffer);
-    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_int_equal(fake_open(fix->host[0]), 2);
     fake_done(fix->host[0], write);
     assert_int_equal(fake_open(fix->host[0]), 1);
     assert_true(fake_find(fix->host[0], FAKE_WRITE, &call));
@@ -190,6 +194,41 @@ static void test_several_pieces_go_ahead_but_none_ahead_of_them(void **state)
     fixture_run(fix);
     assert_state(fix, write, "SUCCEEDED");
     assert_state(fix, part, "SUCCEEDED");
+}
+
+// At most as many pieces as a transfer has slots, whatever there is to write.
+static void test_pieces_of_a_write_are_few(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 100); // seven pieces
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 0, 100);
+
+    assert_int_equal(fake_open(fix->host[0]), 4);
+    fake_done(fix->host[0], write);
+    assert_int_equal(fake_open(fix->host[0]), 4);
+    fixture_run(fix);
+    assert_state(fix, write, "SUCCEEDED");
+}
+
+// The others end with it, and say nothing new.
+static void test_a_piece_that_fails_stops_the_write(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 100);
+    struct fake_call call;
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 0, 100);
+
+    fake_fail(fix->host[0], write, POD_REASON_WORKER_ERROR, "worn out");
+    assert_int_equal(fake_open(fix->host[0]), 3);
+    while (fake_peek(fix->host[0], 0, &call)) {
+        assert_true(call.cancelled);
+        assert_state(fix, write, "READY");
+        fake_fail(fix->host[0], call.op, POD_REASON_HOST_UNAVAILABLE, "echo");
+    }
+    assert_state(fix, write, "FAILED");
+    fixture_assert_reason(fix, write, "WORKER_ERROR");
 }
 
 static void test_a_cancel_stops_pieces_that_were_sent_ahead(void **state)
@@ -578,6 +617,8 @@ int main(void)
         AHEAD(test_order_alone_is_sent_too),
         AHEAD(test_a_free_waits_for_the_making_here),
         AHEAD(test_several_pieces_go_ahead_but_none_ahead_of_them),
+        AHEAD(test_pieces_of_a_write_are_few),
+        AHEAD(test_a_piece_that_fails_stops_the_write),
         AHEAD(test_a_cancel_stops_pieces_that_were_sent_ahead),
         AHEAD(test_a_load_is_sent_behind_its_compile),
         AHEAD(test_a_load_fails_with_its_compile),
