@@ -13,6 +13,9 @@ enum {
     WIRE_FIXED32 = 5,
     WIRE_MAX_LEVELS = 4,
     WIRE_MAX_VARINT = 10,
+    // Bytes that are not copied, and what may stand beside them.
+    WIRE_BULK_BYTES = 64 << 10,
+    WIRE_REST_BYTES = 1 << 10,
 };
 
 // ------------------------------------------------------------------ unpacking
@@ -166,6 +169,107 @@ bool pod_wire_next(const void *data, size_t size, size_t *cursor,
     return true;
 }
 
+// ------------------------------------------------------------- leaving a field
+
+static size_t wire_put_varint(unsigned char *out, uint64_t value)
+{
+    size_t at = 0;
+    for (; value >= 0x80; value >>= 7)
+        out[at++] = (unsigned char)(value | 0x80);
+    out[at++] = (unsigned char)value;
+    return at;
+}
+
+static size_t wire_put_head(unsigned char *out, uint32_t number, size_t size)
+{
+    size_t at = wire_put_varint(out, (uint64_t)number << 3 | WIRE_BYTES);
+    return at + wire_put_varint(out + at, size);
+}
+
+// A message without one field.
+struct wire_rest {
+    unsigned char bytes[WIRE_REST_BYTES];
+    size_t size;
+};
+
+static bool wire_rest_add(struct wire_rest *rest, const unsigned char *data,
+                          size_t size)
+{
+    if (size > WIRE_REST_BYTES - rest->size)
+        return false;
+    memcpy(rest->bytes + rest->size, data, size);
+    rest->size += size;
+    return true;
+}
+
+// Finds the only field of that number, which is of bytes, from *out_begin to
+// *out_end of the message; false also when the message is malformed.
+static bool wire_find_only(const unsigned char *data, size_t size,
+                           uint32_t number, struct pod_wire_field *out_field,
+                           size_t *out_begin, size_t *out_end)
+{
+    struct pod_wire_field field;
+    size_t count = 0;
+    size_t begin = 0;
+    size_t at = 0;
+    for (; pod_wire_next(data, size, &at, &field); begin = at) {
+        if (field.number != number)
+            continue;
+        *out_field = field;
+        *out_begin = begin;
+        *out_end = at;
+        count++;
+    }
+    return count == 1 && at == size && out_field->wire_type == WIRE_BYTES;
+}
+
+// The message without the field at the path; false: it stays as it is.
+static bool wire_leave(const unsigned char *data, size_t size,
+                       const uint32_t *path, size_t path_count,
+                       struct wire_rest *out_rest,
+                       struct pod_wire_bulk *out_bulk)
+{
+    struct pod_wire_field field;
+    struct wire_rest inner = {.size = 0};
+    unsigned char head[POD_WIRE_HEAD_BYTES];
+    size_t head_size = 0;
+    size_t begin = 0;
+    size_t end = 0;
+    if (!wire_find_only(data, size, path[0], &field, &begin, &end) ||
+        field.size < WIRE_BULK_BYTES)
+        return false;
+    if (path_count == 1) {
+        *out_bulk =
+            (struct pod_wire_bulk){.data = field.data, .size = field.size};
+    } else {
+        if (!wire_leave(field.data, field.size, path + 1, path_count - 1,
+                        &inner, out_bulk))
+            return false;
+        head_size = wire_put_head(head, path[0], inner.size);
+    }
+    return wire_rest_add(out_rest, data, begin) &&
+           wire_rest_add(out_rest, head, head_size) &&
+           wire_rest_add(out_rest, inner.bytes, inner.size) &&
+           wire_rest_add(out_rest, data + end, size - end);
+}
+
+enum pod_code pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
+                                  const uint32_t *path, size_t path_count,
+                                  const void *data, size_t size,
+                                  ProtobufCMessage **out_message,
+                                  struct pod_wire_bulk *out_bulk,
+                                  struct pod_err *err)
+{
+    struct wire_rest rest = {.size = 0};
+    bool left = path_count <= POD_WIRE_MAX_PATH &&
+                wire_leave(data, size, path, path_count, &rest, out_bulk);
+    if (left)
+        return pod_wire_unpack(type, rest.bytes, rest.size, 0, out_message,
+                               err);
+    *out_bulk = (struct pod_wire_bulk){.data = NULL};
+    return pod_wire_unpack(type, data, size, 0, out_message, err);
+}
+
 // -------------------------------------------------------------------- packing
 
 struct pod_wire_out *pod_wire_out_new(size_t size)
@@ -197,21 +301,6 @@ struct pod_wire_out *pod_wire_pack(const ProtobufCMessage *message)
     if (out != NULL)
         (void)protobuf_c_message_pack(message, out->head);
     return out;
-}
-
-static size_t wire_put_varint(unsigned char *out, uint64_t value)
-{
-    size_t at = 0;
-    for (; value >= 0x80; value >>= 7)
-        out[at++] = (unsigned char)(value | 0x80);
-    out[at++] = (unsigned char)value;
-    return at;
-}
-
-static size_t wire_put_head(unsigned char *out, uint32_t number, size_t size)
-{
-    size_t at = wire_put_varint(out, (uint64_t)number << 3 | WIRE_BYTES);
-    return at + wire_put_varint(out + at, size);
 }
 
 struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,

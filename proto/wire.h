@@ -24,6 +24,7 @@ enum {
     POD_WIRE_BUDGET_EXTRA = 64 << 10,
     // Longest head of a length-delimited field: tag and length.
     POD_WIRE_HEAD_BYTES = 5 + 10,
+    POD_WIRE_MAX_PATH = 2,
 };
 
 // Unpacks a message; it may take `budget` bytes of memory in all. 0: the
@@ -37,6 +38,22 @@ enum pod_code pod_wire_unpack(const ProtobufCMessageDescriptor *type,
     __attribute__((warn_unused_result));
 // NULL is allowed. Only for messages of pod_wire_unpack.
 void pod_wire_free(ProtobufCMessage *message);
+
+// A bytes field that was left where it lies.
+struct pod_wire_bulk {
+    const unsigned char *data; // borrowed from the message; NULL: none was left
+    size_t size;
+};
+// The same, but for the bytes field at `path`: the numbers of fields from the
+// message inwards, the last that of the bytes, at most POD_WIRE_MAX_PATH. If it
+// is there once and is long, it is empty in what is unpacked, and *out_bulk
+// says where its bytes are. Else all is unpacked.
+enum pod_code
+pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
+                    const uint32_t *path, size_t path_count, const void *data,
+                    size_t size, ProtobufCMessage **out_message,
+                    struct pod_wire_bulk *out_bulk, struct pod_err *err)
+    __attribute__((warn_unused_result));
 
 // A blob over bytes inside an unpacked message, without a copy: the message is
 // freed with the blob's last reference. NULL: no memory, the message stays the

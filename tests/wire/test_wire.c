@@ -16,6 +16,7 @@
 #include "proto/wire.h"
 #include "proto/worker_ids.h"
 
+#include "pod_worker.pb-c.h"
 #include "tpu_service.pb-c.h"
 
 // The client of all vectors is 5: an id is 5 * 2^44 + n.
@@ -330,6 +331,125 @@ static void test_walk_refuses(void **state)
     }
 }
 
+// ------------------------------------------------------------ leaving a field
+
+enum { BULK_BYTES = 100000, BULK_ENTRY_BYTES = BULK_BYTES + 4096 };
+
+static const uint32_t bulk_path[] = {13, 3}; // Entry.write, Write.data
+
+// An entry 7 that writes so many bytes of 'b', with so many waits, packed.
+static size_t bulk_entry(size_t bytes, size_t waits, unsigned char *out)
+{
+    Pod__Worker__V1__Entry entry = POD__WORKER__V1__ENTRY__INIT;
+    Pod__Worker__V1__Write write = POD__WORKER__V1__WRITE__INIT;
+    uint64_t *numbers = calloc(waits + 1, sizeof(*numbers));
+    assert_non_null(numbers);
+    for (size_t i = 0; i < waits; i++)
+        numbers[i] = 1000000 + i;
+    entry.op = 7;
+    entry.waits = numbers;
+    entry.n_waits = waits;
+    entry.priority = -3;
+    entry.what_case = POD__WORKER__V1__ENTRY__WHAT_WRITE;
+    entry.write = &write;
+    write.buffer = 5;
+    write.offset = 300;
+    write.data.data = malloc(bytes);
+    write.data.len = bytes;
+    assert_non_null(write.data.data);
+    memset(write.data.data, 'b', bytes);
+    assert_true(pod__worker__v1__entry__get_packed_size(&entry) <=
+                BULK_ENTRY_BYTES);
+    size_t size = pod__worker__v1__entry__pack(&entry, out);
+    free(write.data.data);
+    free(numbers);
+    return size;
+}
+
+// Unpacks it, and says how much was left where it lies; 0: nothing.
+static size_t bulk_unpack(const unsigned char *data, size_t size,
+                          Pod__Worker__V1__Entry **out_entry)
+{
+    struct pod_err err = POD_ERR_NONE;
+    struct pod_wire_bulk bulk = {.data = data, .size = 1};
+    ProtobufCMessage *message = NULL;
+    assert_int_equal(pod_wire_unpack_but(&pod__worker__v1__entry__descriptor,
+                                         bulk_path, 2, data, size, &message,
+                                         &bulk, &err),
+                     POD_OK);
+    *out_entry = (Pod__Worker__V1__Entry *)message;
+    if (bulk.data == NULL)
+        return 0;
+    assert_true(bulk.data >= data && bulk.data + bulk.size <= data + size);
+    assert_int_equal(bulk.data[-1] != 'b', true);
+    assert_int_equal(bulk.data[0], 'b');
+    assert_int_equal(bulk.data[bulk.size - 1], 'b');
+    return bulk.size;
+}
+
+static void bulk_check(size_t bytes, size_t waits, size_t left)
+{
+    unsigned char *data = malloc(BULK_ENTRY_BYTES);
+    Pod__Worker__V1__Entry *entry = NULL;
+    assert_non_null(data);
+    size_t size = bulk_entry(bytes, waits, data);
+    assert_int_equal(bulk_unpack(data, size, &entry), left);
+    assert_int_equal(entry->op, 7);
+    assert_int_equal(entry->priority, -3);
+    assert_int_equal(entry->n_waits, waits);
+    assert_int_equal(entry->waits[waits - 1], 1000000 + waits - 1);
+    assert_int_equal(entry->what_case, POD__WORKER__V1__ENTRY__WHAT_WRITE);
+    assert_int_equal(entry->write->buffer, 5);
+    assert_int_equal(entry->write->offset, 300);
+    assert_int_equal(entry->write->data.len, bytes - left);
+    pod_wire_free(&entry->base);
+    free(data);
+}
+
+static void test_much_is_left(void **state)
+{
+    (void)state;
+    bulk_check(BULK_BYTES, 2, BULK_BYTES);
+    bulk_check(64 << 10, 1, 64 << 10);
+    bulk_check((64 << 10) - 1, 1, 0); // not much
+    bulk_check(BULK_BYTES, 600, 0);   // too much beside it
+}
+
+static void test_what_is_there_twice_is_not_left(void **state)
+{
+    (void)state;
+    unsigned char *data = malloc(2 * BULK_ENTRY_BYTES);
+    Pod__Worker__V1__Entry *entry = NULL;
+    assert_non_null(data);
+    size_t size = bulk_entry(BULK_BYTES, 1, data);
+    size += bulk_entry(BULK_BYTES - 1, 1, data + size);
+    assert_int_equal(bulk_unpack(data, size, &entry), 0);
+    assert_int_equal(entry->n_waits, 2);
+    assert_int_equal(entry->write->data.len, BULK_BYTES - 1);
+    pod_wire_free(&entry->base);
+    free(data);
+}
+
+static void test_what_is_cut_is_refused(void **state)
+{
+    (void)state;
+    unsigned char *data = malloc(BULK_ENTRY_BYTES);
+    struct pod_wire_bulk bulk;
+    ProtobufCMessage *message = NULL;
+    struct pod_err err = POD_ERR_NONE;
+    assert_non_null(data);
+    size_t size = bulk_entry(BULK_BYTES, 1, data);
+    const size_t cuts[] = {1, 2, BULK_BYTES / 2, BULK_BYTES + 1};
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        assert_int_equal(
+            pod_wire_unpack_but(&pod__worker__v1__entry__descriptor, bulk_path,
+                                2, data, size - cuts[i], &message, &bulk, &err),
+            POD_INVALID_ARGUMENT);
+        assert_null(bulk.data);
+    }
+    free(data);
+}
+
 static void test_blob_owns_message(void **state)
 {
     (void)state;
@@ -514,6 +634,9 @@ int main(void)
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_walk_refuses),
+        cmocka_unit_test(test_much_is_left),
+        cmocka_unit_test(test_what_is_there_twice_is_not_left),
+        cmocka_unit_test(test_what_is_cut_is_refused),
         cmocka_unit_test(test_blob_owns_message),
         cmocka_unit_test(test_pack_levels),
         cmocka_unit_test(test_clean_text),
