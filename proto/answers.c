@@ -60,9 +60,14 @@ static void answers_answer(struct worker_sink *sink,
                            const struct worker_answer *answer)
 {
     struct answers *answers = answers_of(sink);
-    rpc_stream_send(answers->stream, answers->pack(answers, answer));
-    if (!answer->started)
-        answers_finish_if(answers, true);
+    struct pod_wire_out *out = answers->pack(answers, answer);
+    // What has begun is often done a moment later: both go in one message.
+    if (answer->started) {
+        rpc_stream_send_soon(answers->stream, out);
+        return;
+    }
+    rpc_stream_send(answers->stream, out);
+    answers_finish_if(answers, true);
 }
 
 struct answers *

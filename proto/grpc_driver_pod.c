@@ -11,7 +11,8 @@
 
 enum {
     POD_WORKER_VERSION = 1,
-    FIELD_OUTCOMES = 1, // of SessionResponse
+    FIELD_OUTCOMES = 1,     // of SessionResponse
+    FIELD_OUTCOME_DATA = 4, // of Outcome
 };
 
 // -------------------------------------------------------------------- opening
@@ -297,10 +298,23 @@ static void pw_status(const Pod__Worker__V1__Status *status,
     out_err->column = (int)status->column;
 }
 
-// One outcome; takes the message over.
-static void pw_take_outcome(struct gd_link *link, ProtobufCMessage *message)
+// The bytes of a read; much of it stays in the stream's message.
+static struct pod_blob *pw_take_data(struct gd_link *link,
+                                     const Pod__Worker__V1__Outcome *from,
+                                     const struct pod_wire_bulk *left)
 {
-    const Pod__Worker__V1__Outcome *from = (void *)message;
+    if (left->data != NULL)
+        return rpc_stream_keep(link->streams[GD_DATA], left->data, left->size);
+    struct pod_blob *blob = pod_blob_new(from->data.len);
+    if (blob != NULL)
+        memcpy(blob->data, from->data.data, from->data.len);
+    return blob;
+}
+
+static void pw_take_outcome(struct gd_link *link,
+                            const Pod__Worker__V1__Outcome *from,
+                            const struct pod_wire_bulk *left)
+{
     struct gd_outcome outcome = {.wire = from->op, .started = from->started};
     struct pod_program_shape shape;
 
@@ -311,13 +325,11 @@ static void pw_take_outcome(struct gd_link *link, ProtobufCMessage *message)
                                          &outcome.err) == POD_OK)
             outcome.shape = &shape;
     }
-    if (from->data.len > 0) {
-        outcome.data = pod_wire_blob(message, from->data);
+    if (left->data != NULL || from->data.len > 0) {
+        outcome.data = pw_take_data(link, from, left);
         if (outcome.data == NULL)
             pod_err_set(&outcome.err, POD_REASON_OUT_OF_MEMORY, "no memory");
     }
-    if (outcome.data == NULL)
-        pod_wire_free(message);
     gd_outcome(link, &outcome);
     if (outcome.shape != NULL)
         pod_program_shape_fini(&shape);
@@ -327,17 +339,21 @@ static void pw_take_outcome(struct gd_link *link, ProtobufCMessage *message)
 static bool pw_receive(struct gd_link *link, const void *data, size_t size,
                        struct pod_err *err)
 {
+    static const uint32_t path[] = {FIELD_OUTCOME_DATA};
     struct pod_wire_field field;
+    struct pod_wire_bulk left;
     ProtobufCMessage *message;
     size_t cursor = 0;
 
     while (pod_wire_next(data, size, &cursor, &field)) {
         if (field.number != FIELD_OUTCOMES || field.wire_type != 2)
             continue;
-        if (pod_wire_unpack(&pod__worker__v1__outcome__descriptor, field.data,
-                            field.size, 0, &message, err) != POD_OK)
+        if (pod_wire_unpack_but(&pod__worker__v1__outcome__descriptor, path, 1,
+                                field.data, field.size, &message, &left,
+                                err) != POD_OK)
             return false;
-        pw_take_outcome(link, message);
+        pw_take_outcome(link, (const Pod__Worker__V1__Outcome *)message, &left);
+        pod_wire_free(message);
     }
     if (cursor == size)
         return true;

@@ -11,7 +11,10 @@
 #include "core/base/mem.h"
 #include "proto/pod_internal.h"
 
-enum { PEER_COPY_WINDOW = 4 };
+enum {
+    PEER_COPY_WINDOW = 4,
+    PEER_COPY_DATA = 1, // field of FetchResponse
+};
 
 struct peer_copy {
     struct worker_task task; // first: the worker's reference
@@ -104,23 +107,34 @@ static bool copy_accept(struct peer_copy *copy, size_t size,
     return write;
 }
 
+// The bytes of a FetchResponse; NULL: *err says why.
+static struct pod_blob *copy_piece(struct rpc_stream *stream, const void *data,
+                                   size_t size, struct pod_err *err)
+{
+    struct pod_wire_field field;
+    struct pod_wire_field piece = {.data = data};
+    size_t at = 0;
+    while (pod_wire_next(data, size, &at, &field)) {
+        if (field.number == PEER_COPY_DATA && field.wire_type == 2)
+            piece = field;
+    }
+    if (at != size) {
+        (void)pod_err_set(err, POD_REASON_BAD_VALUE,
+                          "a piece is malformed at byte %zu", at);
+        return NULL;
+    }
+    struct pod_blob *blob = rpc_stream_keep(stream, piece.data, piece.size);
+    if (blob == NULL)
+        (void)pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    return blob;
+}
+
 static void copy_message(void *arg, const void *data, size_t size)
 {
     struct peer_copy *copy = arg;
     struct pod_err err = POD_ERR_NONE;
-    ProtobufCMessage *message = NULL;
-    struct pod_blob *blob = NULL;
     uint64_t offset = 0;
-    enum pod_code code =
-        pod_wire_unpack(&pod__worker__v1__fetch_response__descriptor, data,
-                        size, 0, &message, &err);
-    if (code == POD_OK)
-        blob = pod_wire_blob(message,
-                             ((Pod__Worker__V1__FetchResponse *)message)->data);
-    if (code == POD_OK && blob == NULL) {
-        pod_wire_free(message);
-        (void)pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    }
+    struct pod_blob *blob = copy_piece(copy->stream, data, size, &err);
     if (blob == NULL) {
         pod_mutex_lock(&copy->lock);
         copy_fail_locked(copy, &err);

@@ -11,6 +11,8 @@
 enum {
     POD_MAX_SHAPE_BYTES = 8 << 10,
     POD_MAX_PRIORITY = 10,
+    POD_FIELD_WRITE = 13,     // of Entry
+    POD_FIELD_WRITE_DATA = 3, // of Write
 };
 
 // An entry on its way to the worker.
@@ -21,7 +23,8 @@ struct pod_work {
     struct worker_request request;
     struct pod_shape shape;
     struct pod_driver_launch *launches;
-    ProtobufCBinaryData bulk; // what the blob will be made of
+    struct pod_wire_bulk left; // of a write, in the stream's message
+    ProtobufCBinaryData bulk;  // what the blob will be made of
     bool has_bulk;
 };
 
@@ -83,10 +86,11 @@ static enum pod_code pod_write(struct pod_work *work, struct pod_err *err)
     work->request.kind = WORKER_WRITE;
     work->request.target = write->buffer;
     work->request.offset = write->offset;
-    work->request.data_count = write->data.len;
+    work->request.data_count =
+        work->left.data != NULL ? work->left.size : write->data.len;
     work->bulk = write->data;
     work->has_bulk = true;
-    return pod_chunk(write->data.len, err);
+    return pod_chunk(work->request.data_count, err);
 }
 
 static enum pod_code pod_read(struct pod_work *work, struct pod_err *err)
@@ -240,16 +244,23 @@ static enum pod_code pod_build(struct pod_work *work, struct pod_err *err)
     return pod_request(work, err);
 }
 
-// The bytes of a write or a program stay in the unpacked entry, and so does all
-// that the request points at; the blob then owns it.
-static enum pod_code pod_keep_bulk(struct pod_work *work, struct pod_err *err)
+// The bytes of a write stay in the stream's message if they are many. Else they
+// stay, as a program does, in the unpacked entry, and so does all that the
+// request points at; the blob then owns it.
+static enum pod_code pod_keep_bulk(struct pod_work *work,
+                                   struct rpc_stream *stream,
+                                   struct pod_err *err)
 {
     if (!work->has_bulk)
         return POD_OK;
-    work->request.data = pod_wire_blob(&work->entry->base, work->bulk);
+    bool left = work->request.kind == WORKER_WRITE && work->left.data != NULL;
+    work->request.data =
+        left ? rpc_stream_keep(stream, work->left.data, work->left.size)
+             : pod_wire_blob(&work->entry->base, work->bulk);
     if (work->request.data == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    work->entry = NULL;
+    if (!left)
+        work->entry = NULL;
     return POD_OK;
 }
 
@@ -258,7 +269,7 @@ static void pod_submit(struct pod_work *work, struct answers *answers)
     struct pod_err err = POD_ERR_NONE;
     enum pod_code code = pod_build(work, &err);
     if (code == POD_OK)
-        code = pod_keep_bulk(work, &err);
+        code = pod_keep_bulk(work, answers->stream, &err);
     answers_expect(answers);
     if (code == POD_OK)
         worker_submit(work->session, &work->request, &answers->sink);
@@ -324,10 +335,12 @@ static void pod_origin(struct answers *answers,
 enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
                         const void *data, size_t size, struct pod_err *err)
 {
+    static const uint32_t path[] = {POD_FIELD_WRITE, POD_FIELD_WRITE_DATA};
     struct pod_work work = {.service = service, .session = answers->session};
     ProtobufCMessage *message = NULL;
-    enum pod_code code = pod_wire_unpack(&pod__worker__v1__entry__descriptor,
-                                         data, size, 0, &message, err);
+    enum pod_code code =
+        pod_wire_unpack_but(&pod__worker__v1__entry__descriptor, path, 2, data,
+                            size, &message, &work.left, err);
     if (code != POD_OK)
         return code;
     work.entry = (Pod__Worker__V1__Entry *)message;

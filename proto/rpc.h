@@ -21,6 +21,8 @@
 #include "core/base/err.h"
 #include "proto/wire.h"
 
+enum { RPC_SOON_MS = 2 };
+
 struct rpc_loop;
 struct rpc_stream;
 
@@ -71,10 +73,19 @@ struct rpc_stream_settings {
     size_t low_water;
 };
 
+// A blob with bytes of a message, while that is handled. They are not copied if
+// they are at least half of it, for the whole of it then stays as long as the
+// blob. NULL: no memory. Only from `message`.
+struct pod_blob *rpc_stream_keep(struct rpc_stream *stream, const void *data,
+                                 size_t size);
 // Queues it to be sent; takes it over. After the end, or after half-close or
 // finish, it is dropped. NULL is allowed: it stands for a thing there was no
 // memory for, and breaks the stream.
 void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out);
+// The same for what need not go at once: it goes with what is sent next, or a
+// few milliseconds later (RPC_SOON_MS).
+void rpc_stream_send_soon(struct rpc_stream *stream,
+                          struct pod_wire_out *owned_out);
 // Bytes queued and not yet taken by gRPC.
 size_t rpc_stream_queued(struct rpc_stream *stream);
 // Stops and goes on with reading; the other side then blocks when its window

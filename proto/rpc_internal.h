@@ -19,9 +19,15 @@
 
 struct rpc_tag {
     void (*run)(struct rpc_tag *tag, bool ok);
+    bool failed; // what rpc_post was told; the loop's thread sets it back
 };
 
 grpc_completion_queue *rpc_loop_queue(struct rpc_loop *loop);
+// Has the loop's thread call rpc_stream_flush within RPC_SOON_MS, and holds a
+// reference until then; false: that would take a wake of its own.
+bool rpc_loop_flush_soon(struct rpc_loop *loop, struct rpc_stream *stream);
+// Sends what is queued.
+void rpc_stream_flush(struct rpc_stream *stream);
 // Once for a loop; it goes on until the loop is freed.
 void rpc_loop_set_tick(struct rpc_loop *loop, int64_t period_ns,
                        void (*tick)(void *arg), void *arg);
@@ -32,6 +38,13 @@ void rpc_will_start(void);
 // and ends the process.
 void rpc_start(grpc_call *call, const grpc_op *ops, size_t count,
                struct rpc_tag *tag);
+// The same; true: it is done already, and the tag does not come. That spares
+// the loop's thread a wake for what needs no callback.
+bool rpc_start_here(struct rpc_loop *loop, grpc_call *call, const grpc_op *op,
+                    struct rpc_tag *tag);
+// Has the loop's thread run the tag of something that is done. `call` is any
+// call of that loop.
+void rpc_post(grpc_call *call, struct rpc_tag *tag, bool ok);
 
 // ----------------------------------------------------------------- byte
 // buffers
@@ -49,6 +62,10 @@ struct rpc_flat {
 bool rpc_bytes_flatten(grpc_byte_buffer *owned_buffer,
                        struct rpc_flat *out_flat);
 void rpc_flat_fini(struct rpc_flat *flat);
+// A blob over bytes of it, which holds the slice. NULL: no memory, or they are
+// no part of it.
+struct pod_blob *rpc_flat_keep(const struct rpc_flat *flat, const void *data,
+                               size_t size);
 
 // A text copied from a slice; free it with pod_free. NULL: no memory.
 char *rpc_text_copy(grpc_slice slice);
@@ -68,8 +85,10 @@ struct rpc_stream {
     bool above;        // the high-water mark was passed
     bool paused;       // the user does not want messages
     bool read_waiting; // no read is under way, because of the pause
+    int64_t sent_ns;   // of the last send that was done at once
     int pending;       // tags that will come
     atomic_int refs;
+    struct pod_list soon; // in the loop's list, which its lock guards
     // Constant after it was opened.
     struct rpc_loop *loop;
     grpc_call *call;
@@ -94,7 +113,8 @@ struct rpc_stream {
     grpc_slice details;
     int cancelled;
     // The loop's thread.
-    enum pod_code finish_code; // server: what finish said
+    const struct rpc_flat *message; // while it is handled
+    enum pod_code finish_code;      // server: what finish said
     char *finish_text;
 };
 

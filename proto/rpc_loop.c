@@ -19,6 +19,10 @@ struct rpc_loop {
     int64_t period_ns;
     void (*tick)(void *arg);
     void *tick_arg;
+    // When the thread looks around next, at the latest.
+    _Atomic int64_t awake_ns;
+    struct pod_mutex lock; // guards `soon`
+    struct pod_list soon;  // streams to be flushed, each with a reference
 };
 
 // ------------------------------------------------------------------- the loop
@@ -36,32 +40,83 @@ static atomic_ulong loop_started;
 // is not missed for long.
 enum { LOOP_IDLE_MS = 1000 };
 
-static int64_t loop_wait_ns(const struct rpc_loop *loop, int64_t next_tick_ns)
+#define LOOP_NS_PER_MS (POD_NS_PER_S / 1000)
+
+// `busy`: there was something to do a moment ago, and there may be something to
+// flush soon.
+static int64_t loop_wait_ns(const struct rpc_loop *loop, int64_t next_tick_ns,
+                            bool busy)
 {
-    int64_t idle = LOOP_IDLE_MS * (POD_NS_PER_S / 1000);
+    int64_t idle = (busy ? RPC_SOON_MS : LOOP_IDLE_MS) * LOOP_NS_PER_MS;
     if (!atomic_load(&loop->ticks))
         return idle;
     int64_t left = next_tick_ns - loop_now();
     return left < 0 ? 0 : left < idle ? left : idle;
 }
 
+bool rpc_loop_flush_soon(struct rpc_loop *loop, struct rpc_stream *stream)
+{
+    if (atomic_load(&loop->awake_ns) >
+        loop_now() + RPC_SOON_MS * LOOP_NS_PER_MS)
+        return false;
+    pod_mutex_lock(&loop->lock);
+    if (pod_list_empty(&stream->soon))
+        pod_list_push_back(&loop->soon, &rpc_stream_ref(stream)->soon);
+    pod_mutex_unlock(&loop->lock);
+    return true;
+}
+
+static void loop_flush(struct rpc_loop *loop)
+{
+    struct pod_list *item;
+    do {
+        pod_mutex_lock(&loop->lock);
+        item = pod_list_pop_front(&loop->soon);
+        pod_mutex_unlock(&loop->lock);
+        if (item == NULL)
+            return;
+        struct rpc_stream *stream =
+            POD_CONTAINER(item, struct rpc_stream, soon);
+        rpc_stream_flush(stream);
+        rpc_stream_unref(stream);
+    } while (item != NULL);
+}
+
+static grpc_event loop_next(struct rpc_loop *loop, int64_t next_tick_ns,
+                            bool busy)
+{
+    int64_t wait_ns = loop_wait_ns(loop, next_tick_ns, busy);
+    gpr_timespec deadline =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                     gpr_time_from_nanos(wait_ns, GPR_TIMESPAN));
+    atomic_store(&loop->awake_ns, pod_time_add(loop_now(), wait_ns));
+    grpc_event event = grpc_completion_queue_next(loop->queue, deadline, NULL);
+    atomic_store(&loop->awake_ns, 0); // it is
+    return event;
+}
+
 static void *loop_main(void *arg)
 {
     struct rpc_loop *loop = arg;
     int64_t next_tick_ns = 0;
+    int64_t next_flush_ns = 0;
+    bool busy = false;
     for (;;) {
-        gpr_timespec deadline =
-            gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                         gpr_time_from_nanos(loop_wait_ns(loop, next_tick_ns),
-                                             GPR_TIMESPAN));
-        grpc_event event =
-            grpc_completion_queue_next(loop->queue, deadline, NULL);
+        grpc_event event = loop_next(loop, next_tick_ns, busy);
+        busy = event.type == GRPC_OP_COMPLETE;
+        int64_t now_ns = loop_now();
+        if (!busy || now_ns >= next_flush_ns) {
+            loop_flush(loop);
+            next_flush_ns = now_ns + RPC_SOON_MS * LOOP_NS_PER_MS;
+        }
         if (event.type == GRPC_QUEUE_SHUTDOWN)
             return NULL;
         if (event.type == GRPC_OP_COMPLETE) {
             struct rpc_tag *tag = event.tag;
             (void)atomic_load_explicit(&loop_started, memory_order_acquire);
-            tag->run(tag, event.success != 0);
+            bool ok = event.success != 0 && !tag->failed;
+            tag->failed = false;
+            tag->run(tag, ok);
         }
         if (atomic_load(&loop->ticks) && loop_now() >= next_tick_ns) {
             loop->tick(loop->tick_arg);
@@ -90,12 +145,15 @@ enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
     if (loop == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     (void)pthread_once(&once, loop_setup);
+    pod_mutex_init(&loop->lock, POD_RANK_RPC, "rpc loop");
+    pod_list_init(&loop->soon);
     grpc_init();
     loop->queue = grpc_completion_queue_create_for_next(NULL);
     if (pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
         grpc_completion_queue_shutdown(loop->queue);
         grpc_completion_queue_destroy(loop->queue);
         grpc_shutdown();
+        pod_mutex_fini(&loop->lock);
         pod_free(loop);
         return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
                            "no thread for gRPC");
@@ -112,6 +170,7 @@ void rpc_loop_free(struct rpc_loop *loop)
     (void)pthread_join(loop->thread, NULL);
     grpc_completion_queue_destroy(loop->queue);
     grpc_shutdown();
+    pod_mutex_fini(&loop->lock);
     pod_free(loop);
 }
 
@@ -144,6 +203,31 @@ void rpc_start(grpc_call *call, const grpc_op *ops, size_t count,
     pod_log(POD_LOG_ERROR, "grpc", "a batch was refused: %s",
             grpc_call_error_to_string(fault));
     abort();
+}
+
+bool rpc_start_here(struct rpc_loop *loop, grpc_call *call, const grpc_op *op,
+                    struct rpc_tag *tag)
+{
+    void *done = NULL;
+    int ok = 0;
+    // gRPC keeps the first event that comes of it in this thread.
+    grpc_completion_queue_thread_local_cache_init(loop->queue);
+    rpc_start(call, op, 1, tag);
+    if (!grpc_completion_queue_thread_local_cache_flush(loop->queue, &done,
+                                                        &ok))
+        return false;
+    if (done == tag)
+        return true;
+    // This thread happened to do the work of another that used the connection.
+    rpc_post(call, done, ok != 0);
+    return false;
+}
+
+// A batch of nothing is done at once.
+void rpc_post(grpc_call *call, struct rpc_tag *tag, bool ok)
+{
+    tag->failed = !ok;
+    rpc_start(call, NULL, 0, tag);
 }
 
 enum pod_code rpc_code(grpc_status_code status)
@@ -257,6 +341,44 @@ bool rpc_bytes_flatten(grpc_byte_buffer *owned_buffer,
 void rpc_flat_fini(struct rpc_flat *flat)
 {
     grpc_slice_unref(flat->slice);
+}
+
+static void flat_unref_slice(void *arg, size_t size)
+{
+    grpc_slice *slice = arg;
+    (void)size;
+    grpc_slice_unref(*slice);
+    pod_free(slice);
+}
+
+static bool flat_has(const struct rpc_flat *flat, const void *data, size_t size)
+{
+    uintptr_t begin = (uintptr_t)flat->data;
+    uintptr_t at = (uintptr_t)data;
+    return at >= begin && at - begin <= flat->size &&
+           size <= flat->size - (at - begin);
+}
+
+struct pod_blob *rpc_flat_keep(const struct rpc_flat *flat, const void *data,
+                               size_t size)
+{
+    // A slice that holds its bytes itself cannot be pointed into.
+    if (flat->slice.refcount == NULL || !flat_has(flat, data, size))
+        return NULL;
+    struct pod_blob *blob = pod_blob_new(0);
+    grpc_slice *slice = pod_malloc(sizeof(*slice));
+    if (blob == NULL || slice == NULL) {
+        pod_blob_unref(blob);
+        pod_free(slice);
+        return NULL;
+    }
+    *slice = grpc_slice_ref(flat->slice);
+    blob->data = GRPC_SLICE_START_PTR(*slice) +
+                 ((uintptr_t)data - (uintptr_t)flat->data);
+    blob->size = size;
+    blob->on_free = flat_unref_slice;
+    blob->arg = slice;
+    return blob;
 }
 
 char *rpc_text_copy(grpc_slice slice)

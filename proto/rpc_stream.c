@@ -13,8 +13,11 @@
 #include <grpc/support/alloc.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "proto/rpc_internal.h"
+
+enum { STREAM_BIG_BYTES = 64 << 10, STREAM_APART_NS = 50 * 1000 };
 
 #define STREAM_OF(tag, member) POD_CONTAINER(tag, struct rpc_stream, member)
 
@@ -132,6 +135,30 @@ static void stream_break(struct rpc_stream *stream)
         stream->call, GRPC_STATUS_RESOURCE_EXHAUSTED, "no memory", NULL);
 }
 
+// The send is done already. If that is all there is to do, whatever thread this
+// is does it. Else the loop's thread goes on, so that no caller is kept; also
+// when sends follow each other closely, so that more come together for the
+// next.
+static void stream_written_here(struct rpc_stream *stream)
+{
+    grpc_byte_buffer *sent = stream->sending;
+    int64_t now_ns = pod_clock_mono(&pod_clock_system);
+    pod_mutex_lock(&stream->lock);
+    bool apart = now_ns - stream->sent_ns >= STREAM_APART_NS;
+    stream->sent_ns = now_ns;
+    bool all = apart && !stream->over && !stream->closing && !stream->above &&
+               pod_list_empty(&stream->queue);
+    if (all) {
+        stream->writing = false;
+        stream->pending--;
+    }
+    pod_mutex_unlock(&stream->lock);
+    if (all)
+        grpc_byte_buffer_destroy(sent);
+    else
+        rpc_post(stream->call, &stream->write_tag, true);
+}
+
 static void stream_start_send(struct rpc_stream *stream, struct pod_list *batch)
 {
     grpc_op op = {.op = GRPC_OP_SEND_MESSAGE};
@@ -142,7 +169,8 @@ static void stream_start_send(struct rpc_stream *stream, struct pod_list *batch)
         stream->sending = grpc_raw_byte_buffer_create(NULL, 0);
     }
     op.data.send_message.send_message = stream->sending;
-    rpc_start(stream->call, &op, 1, &stream->write_tag);
+    if (rpc_start_here(stream->loop, stream->call, &op, &stream->write_tag))
+        stream_written_here(stream);
 }
 
 static void stream_start_close(struct rpc_stream *stream)
@@ -170,27 +198,50 @@ static void stream_do(struct rpc_stream *stream, struct stream_turn *turn)
         stream_start_close(stream);
 }
 
-void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out)
+// Queues it, or drops it and says so.
+static bool stream_queue(struct rpc_stream *stream,
+                         struct pod_wire_out *owned_out)
 {
-    struct stream_turn turn;
     if (owned_out == NULL) {
         stream_break(stream);
-        return;
+        return false;
     }
     pod_mutex_lock(&stream->lock);
-    bool drop = stream->closing || stream->over;
-    if (!drop) {
+    bool keep = !stream->closing && !stream->over;
+    if (keep) {
         pod_list_push_back(&stream->queue, &owned_out->link);
         stream->queued_bytes += owned_out->size + owned_out->tail_size;
         if (stream->settings.high_water != 0 &&
             stream->queued_bytes > stream->settings.high_water)
             stream->above = true;
     }
+    pod_mutex_unlock(&stream->lock);
+    if (!keep)
+        pod_wire_out_free(owned_out);
+    return keep;
+}
+
+void rpc_stream_flush(struct rpc_stream *stream)
+{
+    struct stream_turn turn;
+    pod_mutex_lock(&stream->lock);
     stream_turn_locked(stream, &turn);
     pod_mutex_unlock(&stream->lock);
-    if (drop)
-        pod_wire_out_free(owned_out);
     stream_do(stream, &turn);
+}
+
+void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out)
+{
+    if (stream_queue(stream, owned_out))
+        rpc_stream_flush(stream);
+}
+
+void rpc_stream_send_soon(struct rpc_stream *stream,
+                          struct pod_wire_out *owned_out)
+{
+    if (stream_queue(stream, owned_out) &&
+        !rpc_loop_flush_soon(stream->loop, stream))
+        rpc_stream_flush(stream);
 }
 
 static void stream_close(struct rpc_stream *stream)
@@ -284,14 +335,39 @@ static void stream_received(struct rpc_tag *tag, bool ok)
         grpc_byte_buffer_destroy(buffer);
         if (ok && stream->events.half_closed != NULL && stream->server)
             stream->events.half_closed(stream->arg);
-    } else if (!rpc_bytes_flatten(buffer, &flat)) {
+        stream_settle(stream);
+        return;
+    }
+    // While a big one is handled, the other side can go on.
+    bool big = grpc_byte_buffer_length(buffer) >= STREAM_BIG_BYTES;
+    if (big)
+        stream_read_on(stream);
+    if (!rpc_bytes_flatten(buffer, &flat)) {
         stream_break(stream);
     } else {
+        stream->message = &flat;
         stream->events.message(stream->arg, flat.data, flat.size);
+        stream->message = NULL;
         rpc_flat_fini(&flat);
-        stream_read_on(stream);
     }
+    if (!big)
+        stream_read_on(stream);
     stream_settle(stream);
+}
+
+struct pod_blob *rpc_stream_keep(struct rpc_stream *stream, const void *data,
+                                 size_t size)
+{
+    const struct rpc_flat *flat = stream->message;
+    struct pod_blob *blob = NULL;
+    if (flat != NULL && size >= flat->size / 2)
+        blob = rpc_flat_keep(flat, data, size);
+    if (blob != NULL)
+        return blob;
+    blob = pod_blob_new(size);
+    if (blob != NULL && size > 0)
+        memcpy(blob->data, data, size);
+    return blob;
 }
 
 void rpc_stream_pause(struct rpc_stream *stream)
@@ -347,6 +423,7 @@ struct rpc_stream *rpc_stream_new(struct rpc_loop *loop, grpc_call *call,
         return NULL;
     pod_mutex_init(&stream->lock, POD_RANK_RPC, "rpc stream");
     pod_list_init(&stream->queue);
+    pod_list_init(&stream->soon);
     stream->loop = loop;
     stream->call = call;
     stream->server = server;

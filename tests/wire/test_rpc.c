@@ -36,6 +36,11 @@ struct seen {
     struct rpc_stream *stream;
     struct rpc_request *held;
     bool opened;
+    void (*on_message)(void *arg, const void *data, size_t size);
+    struct pod_blob *kept;
+    struct pod_blob *kept_end;
+    bool uncopied;
+    bool end_uncopied;
 };
 
 struct fixture {
@@ -159,14 +164,40 @@ static void serve_hold(void *arg, struct rpc_request *request, const void *data,
     seen_done_locked(seen);
 }
 
+// Keeps most of the message, and the end of it.
+static void on_message_keep(void *arg, const void *data, size_t size)
+{
+    struct seen *seen = arg;
+    const unsigned char *bytes = data;
+    pod_mutex_lock(&seen->lock);
+    seen->kept = rpc_stream_keep(seen->stream, bytes + 10, size - 10);
+    seen->kept_end = rpc_stream_keep(seen->stream, bytes + size - 10, 10);
+    seen->uncopied = seen->kept != NULL && seen->kept->data == bytes + 10;
+    seen->end_uncopied =
+        seen->kept_end != NULL && seen->kept_end->data == bytes + size - 10;
+    pod_mutex_unlock(&seen->lock);
+    on_message(arg, data, size);
+}
+
+// Answers with two things, or with the first alone if little was said.
+static void on_message_soon(void *arg, const void *data, size_t size)
+{
+    struct seen *seen = arg;
+    rpc_stream_send_soon(seen->stream, bytes_out("begun ", 6));
+    if (size > 4)
+        rpc_stream_send(seen->stream, bytes_out("done", 4));
+    on_message(arg, data, size);
+}
+
 static void serve_stream(void *arg, struct rpc_stream *stream,
                          struct rpc_stream_events *events, void **out_arg)
 {
     struct seen *seen = arg;
-    *events = (struct rpc_stream_events){.message = on_message,
-                                         .half_closed = on_half_closed,
-                                         .drained = on_drained,
-                                         .ended = on_ended};
+    *events = (struct rpc_stream_events){
+        .message = seen->on_message != NULL ? seen->on_message : on_message,
+        .half_closed = on_half_closed,
+        .drained = on_drained,
+        .ended = on_ended};
     *out_arg = seen;
     pod_mutex_lock(&seen->lock);
     seen->stream = stream;
@@ -390,6 +421,53 @@ static void test_stream_sends_blobs_uncopied(void **state)
     assert_int_equal(f->served.messages, 1);
     assert_memory_equal(f->served.last, head, sizeof(head));
     assert_int_equal(f->served.last[sizeof(head)], 7);
+}
+
+static void test_stream_keeps_messages(void **state)
+{
+    struct fixture *f = *state;
+    enum { SIZE = 1 << 20 };
+    struct pod_wire_out *out = pod_wire_out_new(SIZE);
+    assert_non_null(out);
+    for (size_t i = 0; i < SIZE; i++)
+        out->head[i] = (unsigned char)(i % 251);
+    f->served.on_message = on_message_keep;
+    open_stream(f);
+    rpc_stream_send(f->client.stream, out);
+    await(&f->served, &f->served.messages, 1);
+    rpc_stream_cancel(f->client.stream);
+    await(&f->served, &f->served.ended, 1);
+    struct pod_blob *kept = f->served.kept;
+    struct pod_blob *end = f->served.kept_end;
+    assert_non_null(kept);
+    assert_non_null(end);
+    assert_true(f->served.uncopied);
+    assert_false(f->served.end_uncopied);
+    assert_int_equal(kept->size, SIZE - 10);
+    for (size_t i = 0; i < kept->size; i++)
+        assert_int_equal(kept->data[i], (i + 10) % 251);
+    assert_int_equal(end->size, 10);
+    assert_memory_equal(end->data, kept->data + SIZE - 20, 10);
+    pod_blob_unref(kept);
+    pod_blob_unref(end);
+}
+
+// In one message with what follows, or after a moment alone.
+static void test_stream_sends_soon(void **state)
+{
+    struct fixture *f = *state;
+    f->served.on_message = on_message_soon;
+    open_stream(f);
+    rpc_stream_send(f->client.stream, bytes_out("whole", 5));
+    await(&f->client, &f->client.bytes, 10);
+    assert_int_equal(f->client.messages, 1);
+    assert_memory_equal(f->client.last, "begun done", 10);
+    rpc_stream_send(f->client.stream, bytes_out("half", 4));
+    await(&f->client, &f->client.bytes, 16);
+    assert_memory_equal(f->client.last, "begun ", 6);
+    // From a thread that the loop knows nothing of.
+    rpc_stream_send_soon(f->client.stream, bytes_out("half", 4));
+    await(&f->client, &f->client.bytes, 22);
 }
 
 static void test_stream_marks_and_pause(void **state)
@@ -680,6 +758,8 @@ int main(void)
         WITH(test_stream_both_ways),
         WITH(test_stream_joins_what_queues),
         WITH(test_stream_sends_blobs_uncopied),
+        WITH(test_stream_keeps_messages),
+        WITH(test_stream_sends_soon),
         WITH(test_stream_marks_and_pause),
         WITH(test_stream_without_memory_breaks),
         WITH(test_server_stop_ends_streams),

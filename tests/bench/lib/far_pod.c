@@ -27,8 +27,8 @@ static void far_notify(void *arg)
 
     pod_mutex_lock(&far->lock);
     far->woken = true;
-    pod_cond_signal(&far->changed);
     pod_mutex_unlock(&far->lock);
+    pod_cond_signal(&far->changed);
 }
 
 static void far_add(struct far_pod *far, uint32_t host, const char *address)
