@@ -296,13 +296,25 @@ static json_t *message_graph(struct pod *pod, uint64_t number,
     return json;
 }
 
+// The last that is heard of a host.
+static json_t *message_removed(uint64_t host)
+{
+    struct api_build object = api_build_object();
+
+    api_set_number(&object, "id", (int64_t)host);
+    api_set_word(&object, "state", pod_host_state_name(POD_HOST_LOST));
+    api_set_bool(&object, "removed", true);
+    return api_build_take(&object);
+}
+
 static json_t *message_host(struct pod *pod, uint64_t id, struct pod_err *err)
 {
     struct pod_topology_view view;
 
     if (pod_get_topology(pod, &view, err) != POD_OK)
         return NULL;
-    json_t *json = id < view.host_count ? api_host_json(&view.hosts[id]) : NULL;
+    const struct pod_host_view *host = pod_topology_host(&view, (uint32_t)id);
+    json_t *json = host != NULL ? api_host_json(host) : message_removed(id);
     pod_topology_view_fini(&view);
     return json;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The present state as messages, a few at a time.
 //
-// Collections are walked as their pages are (numbers downwards), so that what
+// Collections are walked as their pages are (numbers downwards, hosts by rising
+// id), so that what
 // existed at the start is shown once; the place in the walk is in each
 // message's cursor.
 #include "api/common.h"
@@ -69,13 +70,16 @@ static enum pod_code snapshot_hosts(struct feed_reader *reader, uint64_t place,
 
     if (code != POD_OK)
         return code;
-    for (size_t i = 0; code == POD_OK && i < FEED_QUEUE; i++, place++) {
-        if (place >= view.host_count)
-            break;
-        code = snapshot_add(reader, POD_CHANGE_HOST, place + 1,
-                            api_host_json(&view.hosts[place]), NULL, 0, err);
+    size_t i = 0;
+    while (i < view.host_count && view.hosts[i].id < place)
+        i++;
+    for (size_t shown = 0;
+         code == POD_OK && shown < FEED_QUEUE && i < view.host_count; shown++) {
+        place = (uint64_t)view.hosts[i].id + 1;
+        code = snapshot_add(reader, POD_CHANGE_HOST, place,
+                            api_host_json(&view.hosts[i++]), NULL, 0, err);
     }
-    *out_next = place < view.host_count ? place : 0;
+    *out_next = i < view.host_count ? place : 0;
     pod_topology_view_fini(&view);
     return code;
 }

@@ -22,9 +22,12 @@ void api_pod_reset(struct api_request *req);
 void api_contract_get(struct api_request *req);
 void api_metrics_get(struct api_request *req);
 
-// hosts.c, cores.c
+// hosts.c, hosts_post.c, cores.c
 void api_hosts_get(struct api_request *req);
 void api_host_get(struct api_request *req);
+void api_hosts_post(struct api_request *req);
+void api_host_delete(struct api_request *req);
+void api_host_drain(struct api_request *req);
 void api_host_cordon(struct api_request *req);
 void api_host_uncordon(struct api_request *req);
 void api_host_reconnect(struct api_request *req);

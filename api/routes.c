@@ -44,9 +44,13 @@ static const struct api_route routes_table[] = {
     {API_POST, "/v1/pod:reset", api_pod_reset, ADMIN, NULL, 0, 0},
 
     {API_GET, "/v1/hosts", api_hosts_get, READ, NULL, 0, 0},
+    {API_POST, "/v1/hosts", api_hosts_post, ADMIN, NULL, 0, 0},
     {API_GET, "/v1/hosts/{n}", api_host_get, READ, NULL, 0, 0},
+    {API_DELETE, "/v1/hosts/{n}", api_host_delete, API_BODY_NONE,
+     API_SCOPE_ADMIN, NULL, 0, 0},
     {API_POST, "/v1/hosts/{n}:cordon", api_host_cordon, ADMIN, NULL, 0, 0},
     {API_POST, "/v1/hosts/{n}:uncordon", api_host_uncordon, ADMIN, NULL, 0, 0},
+    {API_POST, "/v1/hosts/{n}:drain", api_host_drain, ADMIN, NULL, 0, 0},
     {API_POST, "/v1/hosts/{n}:reconnect", api_host_reconnect, ADMIN, NULL, 0,
      0},
 

@@ -6,6 +6,11 @@
 #include "api/server.h"
 #include "core/pod/pod.h"
 
+// Adds a host to the pod; `address` NULL: none was given. May take its time; is
+// not called from the server's loop. Errors name their place in the body.
+typedef enum pod_code api_join_fn(void *arg, const char *address,
+                                  uint32_t *out_host, struct pod_err *err);
+
 // What handlers work on. Must outlive the server.
 struct api_app {
     struct pod *pod;
@@ -13,6 +18,8 @@ struct api_app {
     // and 24 h.
     uint64_t history_count;
     int64_t history_age_ns;
+    api_join_fn *join; // NULL: no hosts can be added
+    void *join_arg;
     unsigned traces;       // being made, by the server's loop
     struct api_feed *feed; // of the server's loop; NULL while nobody watches
 };

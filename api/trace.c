@@ -374,12 +374,14 @@ static enum pod_code trace_read_cores(struct trace *trace, struct pod_err *err)
 
     if (code != POD_OK)
         return code;
-    trace->hosts = pod_calloc(view.core_count, sizeof(*trace->hosts));
+    trace->hosts = pod_calloc(view.core_ids, sizeof(*trace->hosts));
     if (trace->hosts == NULL)
         code = api_err_memory(err);
+    for (size_t i = 0; code == POD_OK && i < view.core_ids; i++)
+        trace->hosts[i] = POD_NO_ID; // of a host that was removed
     for (size_t i = 0; code == POD_OK && i < view.core_count; i++)
-        trace->hosts[i] = view.cores[i].host;
-    trace->core_count = view.core_count;
+        trace->hosts[view.cores[i].id] = view.cores[i].host;
+    trace->core_count = view.core_ids;
     pod_topology_view_fini(&view);
     return code;
 }

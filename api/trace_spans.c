@@ -62,12 +62,16 @@ static enum trace_track spans_track(enum pod_kind kind)
 }
 
 static bool spans_push_core(struct trace_spans *spans, struct trace_span *span,
-                            uint32_t core, const uint32_t *hosts,
+                            uint32_t core, uint32_t only, const uint32_t *hosts,
                             size_t core_count)
 {
     if (core >= core_count)
         return true; // placed after the topology was looked at
-    span->process = hosts[core] + 1;
+    // Of a host that was removed: what had but one host says which.
+    uint32_t host = hosts[core] == POD_NO_ID ? only : hosts[core];
+    if (host == POD_NO_ID)
+        return true;
+    span->process = host + 1;
     span->track = TRACE_TRACK_CORE + core;
     return spans_push(spans, span);
 }
@@ -77,11 +81,12 @@ static bool spans_push_cores(struct trace_spans *spans, struct trace_span *span,
                              const uint32_t *hosts, size_t core_count)
 {
     for (size_t i = 0; i < view->launch_count; i++)
-        if (!spans_push_core(spans, span, view->launches[i].core, hosts,
-                             core_count))
+        if (!spans_push_core(spans, span, view->launches[i].core, view->host,
+                             hosts, core_count))
             return false;
     return view->launch_count > 0 ||
-           spans_push_core(spans, span, view->core, hosts, core_count);
+           spans_push_core(spans, span, view->core, view->host, hosts,
+                           core_count);
 }
 
 bool trace_spans_add(struct trace_spans *spans,

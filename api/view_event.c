@@ -412,8 +412,8 @@ json_t *api_summary_json(const struct pod_summary *summary)
     struct api_build hosts = api_build_object();
     for (size_t i = 0; i < summary->host_count; i++) {
         char key[24];
-        (void)snprintf(key, sizeof(key), "%zu", i);
-        api_set_u64(&hosts, key, summary->by_host[i]);
+        (void)snprintf(key, sizeof(key), "%u", summary->by_host[i].host);
+        api_set_u64(&hosts, key, summary->by_host[i].operations);
     }
     api_set(&object, "by_host", api_build_take(&hosts));
     api_set_u64(&object, "revision", summary->revision);

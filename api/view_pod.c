@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The topology as JSON.
+#include <stdio.h>
+
 #include "api/build.h"
 #include "api/view_json.h"
 
@@ -19,6 +21,7 @@ const char *const api_host_fields[] = {
     "finished_operations",
     "buffers",
     "load",
+    "conditions",
     NULL,
 };
 const char *const api_core_fields[] = {
@@ -50,6 +53,38 @@ static json_t *pod_load(const struct pod_host_load *load)
     return api_build_take(&object);
 }
 
+static json_t *view_condition(enum pod_condition_type type,
+                              const struct pod_condition *condition,
+                              const char *message)
+{
+    struct api_build object = api_build_object();
+    api_set_word(&object, "type", pod_condition_type_name(type));
+    api_set_word(&object, "status",
+                 pod_condition_status_name(condition->status));
+    api_set_word(&object, "reason",
+                 pod_condition_reason_name(condition->reason));
+    api_set_text(&object, "message",
+                 message != NULL
+                     ? message
+                     : pod_condition_reason_text(condition->reason));
+    api_set_time(&object, "last_transition_time", condition->since_wall_ns);
+    return api_build_take(&object);
+}
+
+// Why a host is not READY is told in its own words.
+static json_t *view_conditions(const struct pod_host_view *view)
+{
+    struct api_build list = api_build_array();
+    for (unsigned i = 0; i < POD_CONDITION_COUNT; i++) {
+        const struct pod_condition *condition = &view->conditions[i];
+        bool own = i == POD_CONDITION_READY &&
+                   condition->status == POD_CONDITION_FALSE;
+        api_append(&list, view_condition((enum pod_condition_type)i, condition,
+                                         own ? view->error : NULL));
+    }
+    return api_build_take(&list);
+}
+
 json_t *api_host_json(const struct pod_host_view *view)
 {
     struct api_build host = api_build_object();
@@ -71,6 +106,7 @@ json_t *api_host_json(const struct pod_host_view *view)
     api_set_u64(&host, "finished_operations", view->finished_operations);
     api_set_u64(&host, "buffers", view->buffers);
     api_set(&host, "load", pod_load(&view->load));
+    api_set(&host, "conditions", view_conditions(view));
     return api_build_take(&host);
 }
 
@@ -138,19 +174,16 @@ static json_t *pod_totals(const struct pod_topology_view *view)
     struct api_build totals = api_build_object();
     uint64_t total = 0;
     uint64_t used = 0;
-    uint64_t open = 0;
     for (size_t i = 0; i < view->core_count; i++) {
         total += view->cores[i].memory_total;
         used += view->cores[i].memory_used;
     }
-    for (size_t i = 0; i < view->host_count; i++)
-        open += view->hosts[i].open_operations;
     api_set_number(&totals, "hosts", (int64_t)view->host_count);
     api_set_number(&totals, "hosts_up", (int64_t)pod_hosts_up(view));
     api_set_number(&totals, "chips", (int64_t)view->chip_count);
     api_set_number(&totals, "cores", (int64_t)view->core_count);
     api_set(&totals, "memory", pod_memory(total, used));
-    api_set_u64(&totals, "open_operations", open);
+    api_set_u64(&totals, "open_operations", view->open_operations);
     return api_build_take(&totals);
 }
 
@@ -193,6 +226,21 @@ static json_t *pod_links(const struct pod_topology_view *view)
     return api_build_take(&links);
 }
 
+// Which hosts are missing is said where they are shown.
+static json_t *pod_conditions(const struct pod_topology_view *view)
+{
+    struct api_build list = api_build_array();
+    char message[64];
+    const char *told = NULL;
+    if (view->ready.reason == POD_CONDITION_REASON_HOSTS_MISSING) {
+        (void)snprintf(message, sizeof(message), "%zu of %zu hosts are ready",
+                       pod_hosts_up(view), view->host_count);
+        told = message;
+    }
+    api_append(&list, view_condition(POD_CONDITION_READY, &view->ready, told));
+    return api_build_take(&list);
+}
+
 json_t *api_pod_json(const struct pod_topology_view *view, bool draining,
                      bool flat)
 {
@@ -212,5 +260,6 @@ json_t *api_pod_json(const struct pod_topology_view *view, bool draining,
     api_set(&pod, "chips", api_build_take(&chips));
     api_set(&pod, "cores", pod_cores(view, flat));
     api_set(&pod, "links", pod_links(view));
+    api_set(&pod, "conditions", pod_conditions(view));
     return api_build_take(&pod);
 }

@@ -22,24 +22,49 @@ static void watch_let_go(void *arg)
     req->watches_pending = 0;
 }
 
-enum api_watch api_watch(struct api_request *req, struct pod *pod,
-                         uint64_t number, uint64_t revision)
+// NULL: no memory.
+static struct watch *watch_new(struct api_request *req, struct pod *pod)
 {
     if (!req->watching) {
         if (!api_defer(req, watch_let_go, req))
-            return API_WATCH_NO_MEMORY;
+            return NULL;
         req->watching = true;
     }
     struct watch *watch = api_alloc(req, sizeof(*watch));
     if (watch == NULL)
-        return API_WATCH_NO_MEMORY;
+        return NULL;
     watch->pod = pod;
     watch->waiter.owner = req;
-    if (!pod_wait_add(pod, &watch->waiter, number, revision))
+    return watch;
+}
+
+static enum api_watch watch_begun(struct api_request *req, struct watch *watch,
+                                  bool waits)
+{
+    if (!waits)
         return API_WATCH_NOT;
     pod_list_push_back(&req->watches, &watch->link);
     req->watches_pending++;
     return API_WATCH_WAITING;
+}
+
+enum api_watch api_watch(struct api_request *req, struct pod *pod,
+                         uint64_t number, uint64_t revision)
+{
+    struct watch *watch = watch_new(req, pod);
+    if (watch == NULL)
+        return API_WATCH_NO_MEMORY;
+    return watch_begun(req, watch,
+                       pod_wait_add(pod, &watch->waiter, number, revision));
+}
+
+enum api_watch api_watch_drained(struct api_request *req, struct pod *pod,
+                                 uint32_t host)
+{
+    struct watch *watch = watch_new(req, pod);
+    if (watch == NULL)
+        return API_WATCH_NO_MEMORY;
+    return watch_begun(req, watch, pod_wait_drained(pod, &watch->waiter, host));
 }
 
 size_t api_watch_pending(const struct api_request *req)

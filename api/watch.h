@@ -23,6 +23,9 @@ enum api_watch {
 // are let go when the request ends.
 enum api_watch api_watch(struct api_request *req, struct pod *pod,
                          uint64_t number, uint64_t revision);
+// The same until a host is drained, is cordoned no more, or was removed.
+enum api_watch api_watch_drained(struct api_request *req, struct pod *pod,
+                                 uint32_t host);
 // How many watched operations have not woken yet.
 size_t api_watch_pending(const struct api_request *req);
 // With `all` the request is woken only when no watched operation is pending;

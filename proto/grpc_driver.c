@@ -458,12 +458,11 @@ enum pod_code pod_grpc_driver_new(const struct pod_grpc_options *options,
     driver->has_thread =
         driver->address != NULL && gd_make_spares(driver) &&
         pthread_create(&driver->thread, NULL, gd_thread, driver) == 0;
-    if (!driver->has_thread) {
+    if (!driver->has_thread || !gd_hub_join(driver->hub, driver)) {
         gd_free(&driver->base);
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for host \"%s\"", options->address);
     }
-    gd_hub_join(driver->hub, driver);
     *out_driver = &driver->base;
     return POD_OK;
 }

@@ -22,12 +22,13 @@
 #include "proto/rpc.h"
 
 // What the drivers of one pod share: the thread that serves their connections,
-// certificates, and who is where, for data from worker to worker.
+// certificates, and who is where, for data from worker to worker. Drivers come
+// and go while it lives; numbers of hosts are not used again.
 struct pod_grpc_hub;
 
 // `tls` NULL: plain text. Its texts are copied. Signals that the program waits
 // for are blocked before. OUT_OF_MEMORY.
-enum pod_code pod_grpc_hub_new(uint32_t host_count, const struct rpc_tls *tls,
+enum pod_code pod_grpc_hub_new(const struct rpc_tls *tls,
                                struct pod_grpc_hub **out_hub,
                                struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -40,7 +41,7 @@ void pod_grpc_hub_free(struct pod_grpc_hub *hub);
 
 struct pod_grpc_options {
     struct pod_grpc_hub *hub;
-    uint32_t host;       // its number in the pod, below the hub's host_count
+    uint32_t host;       // its number in the pod
     const char *address; // "host:port", "[::1]:port", "unix:PATH"; copied
     // All 0: the defaults in brackets.
     int64_t connect_ns;     // longest an attempt may take [3 s]

@@ -350,18 +350,19 @@ void gd_call_copy(struct pod_driver *base, const struct pod_driver_call *call,
 static void calls_find_peer(struct gd *driver, uint32_t host, uint64_t from,
                             struct gd_request *request)
 {
-    struct gd *peer = gd_hub_driver(driver->hub, host);
+    struct gd *peer = gd_hub_hold(driver->hub, host);
     struct pod_err err;
 
     if (peer == NULL)
         return;
     pod_mutex_lock(&peer->lock);
     if (peer->state == GD_OPEN) {
-        request->peer_address = peer->address;
+        request->peer_address = gd_hub_address(driver->hub, host);
         request->peer_session = peer->link->session;
         request->peer_wire = gd_handle_locked(peer, from, &err);
     }
     pod_mutex_unlock(&peer->lock);
+    gd_hub_let_go(driver->hub, host);
 }
 
 void gd_call_copy_from_peer(struct pod_driver *base,

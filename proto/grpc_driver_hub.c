@@ -7,18 +7,23 @@
 #include "proto/grpc_driver_internal.h"
 
 struct hub_host {
-    struct gd *driver;
+    struct gd *driver; // NULL: it is not there (any more)
+    unsigned holds;    // threads that look at the driver
     uint64_t session;
+    // Stays until the end of the hub: others name it when they write to
+    // workers.
+    char *address;
 };
 
 struct pod_grpc_hub {
     struct pod_mutex lock;
+    struct pod_cond let_go; // some `holds` came to 0
     struct rpc_loop *loop;
     struct rpc_tls tls;
     bool has_tls;
-    bool trusts_order; // of plain workers
-    uint64_t salt;     // makes names of gangs those of this pod alone
-    uint32_t host_count;
+    bool trusts_order;   // of plain workers
+    uint64_t salt;       // makes names of gangs those of this pod alone
+    uint32_t host_count; // grows
     struct hub_host *hosts;
 };
 
@@ -42,8 +47,7 @@ static bool hub_take_tls(struct pod_grpc_hub *hub, const struct rpc_tls *tls)
 static enum pod_code hub_fill(struct pod_grpc_hub *hub,
                               const struct rpc_tls *tls, struct pod_err *err)
 {
-    hub->hosts = pod_calloc(hub->host_count, sizeof(*hub->hosts));
-    if (hub->hosts == NULL || !hub_take_tls(hub, tls))
+    if (!hub_take_tls(hub, tls))
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     if (getrandom(&hub->salt, sizeof(hub->salt), 0) != sizeof(hub->salt))
         return pod_err_set(err, POD_REASON_INTERNAL, "no random bytes: %s",
@@ -51,7 +55,7 @@ static enum pod_code hub_fill(struct pod_grpc_hub *hub,
     return rpc_loop_new(&hub->loop, err);
 }
 
-enum pod_code pod_grpc_hub_new(uint32_t host_count, const struct rpc_tls *tls,
+enum pod_code pod_grpc_hub_new(const struct rpc_tls *tls,
                                struct pod_grpc_hub **out_hub,
                                struct pod_err *err)
 {
@@ -60,7 +64,7 @@ enum pod_code pod_grpc_hub_new(uint32_t host_count, const struct rpc_tls *tls,
     if (hub == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     pod_mutex_init(&hub->lock, POD_RANK_GANG, "grpc hub");
-    hub->host_count = host_count;
+    pod_cond_init(&hub->let_go);
     enum pod_code code = hub_fill(hub, tls, err);
     if (code == POD_OK)
         *out_hub = hub;
@@ -86,7 +90,10 @@ void pod_grpc_hub_free(struct pod_grpc_hub *hub)
     hub_free_text(hub->tls.cert);
     hub_free_text(hub->tls.key);
     hub_free_text(hub->tls.peer_name);
+    for (uint32_t i = 0; i < hub->host_count; i++)
+        pod_free(hub->hosts[i].address);
     pod_free(hub->hosts);
+    pod_cond_fini(&hub->let_go);
     pod_mutex_fini(&hub->lock);
     pod_free(hub);
 }
@@ -116,17 +123,49 @@ uint64_t gd_hub_salt(const struct pod_grpc_hub *hub)
     return hub->salt;
 }
 
-void gd_hub_join(struct pod_grpc_hub *hub, struct gd *driver)
+static bool hub_grow_locked(struct pod_grpc_hub *hub, uint32_t host)
 {
+    struct hub_host *hosts;
+
+    if (host < hub->host_count)
+        return true;
+    hosts = pod_realloc(hub->hosts, (size_t)host + 1, sizeof(*hosts));
+    if (hosts == NULL)
+        return false;
+    memset(hosts + hub->host_count, 0,
+           (host + 1 - hub->host_count) * sizeof(*hosts));
+    hub->hosts = hosts;
+    hub->host_count = host + 1;
+    return true;
+}
+
+bool gd_hub_join(struct pod_grpc_hub *hub, struct gd *driver)
+{
+    char *address = pod_strdup(driver->address);
+
     pod_mutex_lock(&hub->lock);
-    hub->hosts[driver->host].driver = driver;
+    bool joined = address != NULL && hub_grow_locked(hub, driver->host);
+    if (joined) {
+        pod_free(hub->hosts[driver->host].address);
+        hub->hosts[driver->host] =
+            (struct hub_host){.driver = driver, .address = address};
+    }
     pod_mutex_unlock(&hub->lock);
+    if (!joined)
+        pod_free(address);
+    return joined;
 }
 
 void gd_hub_leave(struct pod_grpc_hub *hub, const struct gd *driver)
 {
     pod_mutex_lock(&hub->lock);
-    hub->hosts[driver->host] = (struct hub_host){.driver = NULL};
+    if (driver->host < hub->host_count &&
+        hub->hosts[driver->host].driver == driver) {
+        hub->hosts[driver->host].driver = NULL;
+        hub->hosts[driver->host].session = 0;
+        while (hub->hosts[driver->host].holds > 0)
+            pod_cond_wait(&hub->let_go, &hub->lock);
+    }
     pod_mutex_unlock(&hub->lock);
 }
 
@@ -134,7 +173,8 @@ void gd_hub_set_session(struct pod_grpc_hub *hub, uint32_t host,
                         uint64_t session)
 {
     pod_mutex_lock(&hub->lock);
-    hub->hosts[host].session = session;
+    if (host < hub->host_count)
+        hub->hosts[host].session = session;
     pod_mutex_unlock(&hub->lock);
 }
 
@@ -149,20 +189,34 @@ uint64_t gd_hub_session(struct pod_grpc_hub *hub, uint32_t host)
     return session;
 }
 
-struct gd *gd_hub_driver(struct pod_grpc_hub *hub, uint32_t host)
+struct gd *gd_hub_hold(struct pod_grpc_hub *hub, uint32_t host)
 {
     struct gd *driver = NULL;
 
     pod_mutex_lock(&hub->lock);
     if (host < hub->host_count)
         driver = hub->hosts[host].driver;
+    if (driver != NULL)
+        hub->hosts[host].holds++;
     pod_mutex_unlock(&hub->lock);
     return driver;
 }
 
+void gd_hub_let_go(struct pod_grpc_hub *hub, uint32_t host)
+{
+    pod_mutex_lock(&hub->lock);
+    if (--hub->hosts[host].holds == 0)
+        pod_cond_broadcast(&hub->let_go);
+    pod_mutex_unlock(&hub->lock);
+}
+
 const char *gd_hub_address(struct pod_grpc_hub *hub, uint32_t host)
 {
-    const struct gd *driver = gd_hub_driver(hub, host);
+    const char *address = NULL;
 
-    return driver == NULL ? NULL : driver->address;
+    pod_mutex_lock(&hub->lock);
+    if (host < hub->host_count && hub->hosts[host].driver != NULL)
+        address = hub->hosts[host].address;
+    pod_mutex_unlock(&hub->lock);
+    return address;
 }

@@ -403,15 +403,19 @@ struct rpc_loop *gd_hub_loop(struct pod_grpc_hub *hub);
 const struct rpc_tls *gd_hub_tls(const struct pod_grpc_hub *hub);
 uint64_t gd_hub_salt(const struct pod_grpc_hub *hub);
 bool gd_hub_trusts_order(const struct pod_grpc_hub *hub);
-void gd_hub_join(struct pod_grpc_hub *hub, struct gd *driver);
+// False: no memory.
+bool gd_hub_join(struct pod_grpc_hub *hub, struct gd *driver)
+    __attribute__((warn_unused_result));
+// Nobody looks at the driver any more when this returns.
 void gd_hub_leave(struct pod_grpc_hub *hub, const struct gd *driver);
 // A host's session, 0: none. Lock ranks: after a driver's.
 void gd_hub_set_session(struct pod_grpc_hub *hub, uint32_t host,
                         uint64_t session);
 uint64_t gd_hub_session(struct pod_grpc_hub *hub, uint32_t host);
-// Its address, or NULL.
+// Its address, which lives as long as the hub; NULL: it is not there.
 const char *gd_hub_address(struct pod_grpc_hub *hub, uint32_t host);
-// Its driver, or NULL.
-struct gd *gd_hub_driver(struct pod_grpc_hub *hub, uint32_t host);
+// Its driver, which is not freed before gd_hub_let_go; NULL: it is not there.
+struct gd *gd_hub_hold(struct pod_grpc_hub *hub, uint32_t host);
+void gd_hub_let_go(struct pod_grpc_hub *hub, uint32_t host);
 
 #endif

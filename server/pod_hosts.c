@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hosts of an embedded pod: each a device with a driver of its own, around
-// it the fault driver if a script was given.
+// it the fault driver if a script was given. Those of the start share one box
+// of chips; one that is added later stands alone, beside them.
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@
 #include "server/pod_spec.h"
 
 struct pod_spec_shared {
+    struct pod_spec spec;
+    struct pod *pod;
     struct pod_gang_hub *hub;
 };
 
@@ -35,6 +38,7 @@ hosts_new_driver(const struct pod_spec *spec, uint32_t host,
                  const struct host_share *share, struct pod_gang_hub *hub,
                  struct pod_driver **out_driver, struct pod_err *err)
 {
+    bool later = host >= spec->hosts;
     struct pod_reference_options device_options = {
         .core_count = share->core_count,
         .memory_bytes = spec->hbm_bytes,
@@ -45,7 +49,7 @@ hosts_new_driver(const struct pod_spec *spec, uint32_t host,
     struct pod_inproc_options options = {
         .hub = hub,
         .host = host,
-        .host_count = spec->hosts,
+        .host_count = later ? 1 : spec->hosts,
         .chips = share->chips,
         .chip_count = share->chip_count,
         .core_chips = share->core_chips,
@@ -75,26 +79,49 @@ static enum pod_code hosts_wrap(const struct pod_spec *spec, uint32_t host,
     return pod_fault_new(inner, hub, host, &script, driver, err);
 }
 
-static enum pod_code hosts_add(const struct pod_spec *spec, uint32_t host,
-                               struct pod *pod, struct pod_gang_hub *hub,
-                               struct pod_err *err)
+// Makes the driver of one host. The chips of one that is added later lie as
+// those of the first.
+static enum pod_code hosts_make(void *arg, uint32_t host,
+                                struct pod_driver **out_driver,
+                                struct pod_err *err)
 {
-    struct worker_slice slice = hosts_slice(spec, host);
-    struct host_share share;
+    const struct pod_spec_shared *shared = arg;
+    const struct pod_spec *spec = &shared->spec;
+    struct worker_slice slice =
+        hosts_slice(spec, host < spec->hosts ? host : 0);
+    struct host_share share = {.chips = NULL};
     struct pod_driver *driver = NULL;
-    enum pod_code code = host_share_init(&slice, &share, err);
+    enum pod_code code =
+        pod_gang_hub_add_host(shared->hub, host)
+            ? host_share_init(&slice, &share, err)
+            : pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     if (code == POD_OK)
-        code = hosts_new_driver(spec, host, &share, hub, &driver, err);
+        code = hosts_new_driver(spec, host, &share, shared->hub, &driver, err);
     host_share_fini(&share);
     if (code == POD_OK)
-        code = hosts_wrap(spec, host, hub, &driver, err);
-    char address[32];
-    snprintf(address, sizeof(address), "local:%u", host);
+        code = hosts_wrap(spec, host, shared->hub, &driver, err);
     if (code == POD_OK)
-        code = pod_add_host(pod, driver, address, err);
-    if (code != POD_OK && driver != NULL)
+        *out_driver = driver;
+    else if (driver != NULL)
         driver->ops->free(driver);
     return code;
+}
+
+static void hosts_name(uint32_t host, char out_address[32])
+{
+    (void)snprintf(out_address, 32, "local:%u", host);
+}
+
+static enum pod_code hosts_add(struct pod_spec_shared *shared, uint32_t host,
+                               struct pod_err *err)
+{
+    struct pod_driver *driver = NULL;
+    char address[32];
+    enum pod_code code = hosts_make(shared, host, &driver, err);
+
+    hosts_name(host, address);
+    return code == POD_OK ? pod_add_host(shared->pod, driver, address, err)
+                          : code;
 }
 
 enum pod_code pod_spec_add_hosts(const struct pod_spec *spec, struct pod *pod,
@@ -108,11 +135,29 @@ enum pod_code pod_spec_add_hosts(const struct pod_spec *spec, struct pod *pod,
         pod_spec_shared_free(shared);
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     }
+    shared->spec = *spec;
+    shared->pod = pod;
     *out_shared = shared;
     enum pod_code code = POD_OK;
     for (uint32_t host = 0; host < spec->hosts && code == POD_OK; host++)
-        code = hosts_add(spec, host, pod, shared->hub, err);
+        code = hosts_add(shared, host, err);
     return code;
+}
+
+enum pod_code pod_spec_join(void *arg, const char *address, uint32_t *out_host,
+                            struct pod_err *err)
+{
+    struct pod_spec_shared *shared = arg;
+    const struct pod_driver_maker maker = {.make = hosts_make, .arg = shared};
+
+    if (address == NULL || strcmp(address, "local") == 0)
+        return pod_join_host(shared->pod, NULL, &maker, out_host, err);
+    pod_err_set(err, POD_REASON_BAD_TEXT,
+                "'%.64s': the hosts of an embedded pod have no address but "
+                "\"local\"",
+                address);
+    pod_err_at(err, "/address");
+    return err->code;
 }
 
 void pod_spec_shared_free(struct pod_spec_shared *shared)

@@ -11,6 +11,16 @@
 static const char remote_scheme[] = "grpc+pod://";
 static const char remote_port[] = ":8470"; // of TPU drivers
 
+_Static_assert(POD_REMOTE_ADDRESS_BYTES >=
+                   POD_REMOTE_MAX_ADDRESS + sizeof(remote_port),
+               "an address and a port fit");
+
+struct pod_workers {
+    struct pod *pod;
+    struct pod_grpc_hub *hub;
+    bool far; // workers may be beyond loopback
+};
+
 bool pod_remote_is(const char *text)
 {
     return strncmp(text, remote_scheme, sizeof(remote_scheme) - 1) == 0;
@@ -72,6 +82,28 @@ static bool remote_is_address(const char *text, size_t length, bool *out_port)
            remote_is_port(colon + 1, (size_t)(end - colon) - 1);
 }
 
+// The address as drivers take it, with its port.
+static enum pod_code remote_read_address(const char *text, size_t length,
+                                         char out[POD_REMOTE_ADDRESS_BYTES],
+                                         struct pod_err *err)
+{
+    bool has_port = false;
+
+    if (length == 0)
+        return remote_fault(text, length, "an address is empty", err);
+    if (length > POD_REMOTE_MAX_ADDRESS)
+        return remote_fault(text, pod_utf8_clip(text, length, 40),
+                            "the address is too long", err);
+    if (!remote_is_address(text, length, &has_port) ||
+        pod_text_has_control(text, length))
+        return remote_fault(text, length,
+                            "expected HOST:PORT, [ADDRESS]:PORT or unix:PATH",
+                            err);
+    (void)snprintf(out, POD_REMOTE_ADDRESS_BYTES, "%.*s%s", (int)length, text,
+                   has_port ? "" : remote_port);
+    return POD_OK;
+}
+
 static bool remote_has(const struct pod_remote *remote, const char *address)
 {
     for (size_t i = 0; i < remote->count; i++) {
@@ -84,19 +116,11 @@ static bool remote_has(const struct pod_remote *remote, const char *address)
 static enum pod_code remote_add(struct pod_remote *remote, const char *text,
                                 size_t length, struct pod_err *err)
 {
-    bool has_port = false;
-    char address[POD_REMOTE_MAX_ADDRESS + sizeof(remote_port)];
+    char address[POD_REMOTE_ADDRESS_BYTES];
+    enum pod_code code = remote_read_address(text, length, address, err);
 
-    if (length == 0)
-        return remote_fault(text, length, "an address is empty", err);
-    if (length > POD_REMOTE_MAX_ADDRESS)
-        return remote_fault(text, 40, "the address is too long", err);
-    if (!remote_is_address(text, length, &has_port))
-        return remote_fault(text, length,
-                            "expected HOST:PORT, [ADDRESS]:PORT or unix:PATH",
-                            err);
-    snprintf(address, sizeof(address), "%.*s%s", (int)length, text,
-             has_port ? "" : remote_port);
+    if (code != POD_OK)
+        return code;
     if (remote_has(remote, address))
         return remote_fault(text, length, "the address stands there twice",
                             err);
@@ -142,20 +166,23 @@ void pod_remote_fini(struct pod_remote *remote)
     *remote = (struct pod_remote){.count = 0};
 }
 
-const char *pod_remote_beyond_loopback(const struct pod_remote *remote)
+static bool remote_is_near(const char *address)
 {
     static const char *const near[] = {"127.", "localhost:", "[::1]:", "unix:"};
+    bool local = false;
 
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+        local = local || strncmp(address, near[i], strlen(near[i])) == 0;
+    // "127.example.org" is a name, not an address.
+    if (local && address[0] == '1')
+        local = strspn(address, "0123456789.:") == strlen(address);
+    return local;
+}
+
+const char *pod_remote_beyond_loopback(const struct pod_remote *remote)
+{
     for (size_t i = 0; i < remote->count; i++) {
-        bool local = false;
-        for (size_t k = 0; k < sizeof(near) / sizeof(near[0]); k++)
-            local = local || strncmp(remote->addresses[i], near[k],
-                                     strlen(near[k])) == 0;
-        // "127.example.org" is a name, not an address.
-        if (local && remote->addresses[i][0] == '1')
-            local = strspn(remote->addresses[i], "0123456789.:") ==
-                    strlen(remote->addresses[i]);
-        if (!local)
+        if (!remote_is_near(remote->addresses[i]))
             return remote->addresses[i];
     }
     return NULL;
@@ -195,9 +222,8 @@ static enum pod_code remote_read(const char *path, char **out_text,
     return code;
 }
 
-static enum pod_code remote_hub(const struct pod_remote *remote,
-                                const struct pod_remote_tls *files,
-                                struct pod_grpc_hub **out_hub,
+static enum pod_code remote_hub(const struct pod_remote_tls *files,
+                                bool trusts_order, struct pod_workers *workers,
                                 struct pod_err *err)
 {
     char *ca = NULL;
@@ -211,10 +237,10 @@ static enum pod_code remote_hub(const struct pod_remote *remote,
         code = remote_read(files->key, &key, err);
     const struct rpc_tls tls = {.ca = ca, .cert = cert, .key = key};
     if (code == POD_OK)
-        code = pod_grpc_hub_new((uint32_t)remote->count,
-                                ca == NULL ? NULL : &tls, out_hub, err);
-    if (code == POD_OK && remote->trusts_order)
-        pod_grpc_hub_trust_order(*out_hub);
+        code = pod_grpc_hub_new(ca == NULL ? NULL : &tls, &workers->hub, err);
+    if (code == POD_OK && trusts_order)
+        pod_grpc_hub_trust_order(workers->hub);
+    workers->far = ca != NULL || files->insecure;
     pod_free(ca);
     pod_free(cert);
     pod_free(key);
@@ -223,33 +249,101 @@ static enum pod_code remote_hub(const struct pod_remote *remote,
 
 // ----------------------------------------------------------------------- hosts
 
-static enum pod_code remote_add_host(const struct pod_remote *remote,
-                                     uint32_t host, struct pod *pod,
-                                     struct pod_grpc_hub *hub,
+// What makes one worker's driver.
+struct remote_maker {
+    struct pod_grpc_hub *hub;
+    const char *address;
+};
+
+static enum pod_code remote_make(void *arg, uint32_t host,
+                                 struct pod_driver **out_driver,
+                                 struct pod_err *err)
+{
+    const struct remote_maker *maker = arg;
+    const struct pod_grpc_options options = {
+        .hub = maker->hub,
+        .host = host,
+        .address = maker->address,
+    };
+
+    return pod_grpc_driver_new(&options, out_driver, err);
+}
+
+static enum pod_code remote_add_host(const struct pod_workers *workers,
+                                     const char *address, uint32_t host,
                                      struct pod_err *err)
 {
-    struct pod_grpc_options options = {
-        .hub = hub,
-        .host = host,
-        .address = remote->addresses[host],
-    };
+    struct remote_maker maker = {.hub = workers->hub, .address = address};
     struct pod_driver *driver = NULL;
-    enum pod_code code = pod_grpc_driver_new(&options, &driver, err);
+    enum pod_code code = remote_make(&maker, host, &driver, err);
 
     if (code != POD_OK)
         return code;
-    return pod_add_host(pod, driver, options.address, err);
+    return pod_add_host(workers->pod, driver, address, err);
 }
 
-enum pod_code pod_remote_add_hosts(const struct pod_remote *remote,
-                                   const struct pod_remote_tls *tls,
-                                   struct pod *pod,
-                                   struct pod_grpc_hub **out_hub,
-                                   struct pod_err *err)
+enum pod_code pod_workers_new(const struct pod_remote *remote,
+                              const struct pod_remote_tls *tls, struct pod *pod,
+                              struct pod_workers **out_workers,
+                              struct pod_err *err)
 {
-    enum pod_code code = remote_hub(remote, tls, out_hub, err);
+    struct pod_workers *workers = pod_calloc(1, sizeof(*workers));
 
+    if (workers == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    *out_workers = workers;
+    workers->pod = pod;
+    enum pod_code code = remote_hub(tls, remote->trusts_order, workers, err);
     for (uint32_t i = 0; i < remote->count && code == POD_OK; i++)
-        code = remote_add_host(remote, i, pod, *out_hub, err);
+        code = remote_add_host(workers, remote->addresses[i], i, err);
     return code;
+}
+
+static enum pod_code remote_join_address(const struct pod_workers *workers,
+                                         const char *text,
+                                         char out[POD_REMOTE_ADDRESS_BYTES],
+                                         struct pod_err *err)
+{
+    enum pod_code code = remote_read_address(text, strlen(text), out, err);
+
+    if (code != POD_OK)
+        pod_err_set(err, POD_REASON_BAD_TEXT,
+                    "'%.64s': expected HOST:PORT, [ADDRESS]:PORT or unix:PATH",
+                    text);
+    else if (!workers->far && !remote_is_near(out))
+        code = pod_err_set(err, POD_REASON_BAD_TEXT,
+                           "'%.64s': plain text beyond this machine; start "
+                           "podd with --worker-tls-ca, or --insecure",
+                           text);
+    if (code != POD_OK)
+        pod_err_at(err, "/address");
+    return code;
+}
+
+enum pod_code pod_workers_join(void *arg, const char *address,
+                               uint32_t *out_host, struct pod_err *err)
+{
+    struct pod_workers *workers = arg;
+    char whole[POD_REMOTE_ADDRESS_BYTES];
+    struct remote_maker making = {.hub = workers->hub, .address = whole};
+    const struct pod_driver_maker maker = {.make = remote_make, .arg = &making};
+
+    if (address == NULL) {
+        pod_err_set(err, POD_REASON_MISSING_MEMBER,
+                    "address: say where the worker is");
+        pod_err_at(err, "/address");
+        return err->code;
+    }
+    enum pod_code code = remote_join_address(workers, address, whole, err);
+    if (code != POD_OK)
+        return code;
+    return pod_join_host(workers->pod, whole, &maker, out_host, err);
+}
+
+void pod_workers_free(struct pod_workers *workers)
+{
+    if (workers == NULL)
+        return;
+    pod_grpc_hub_free(workers->hub);
+    pod_free(workers);
 }

@@ -16,7 +16,8 @@
 enum {
     POD_REMOTE_MAX_HOSTS = 1024,
     POD_REMOTE_MAX_ADDRESS = 300,
-    POD_REMOTE_MAX_PEM = 1 << 20, // bytes of a file
+    POD_REMOTE_ADDRESS_BYTES = 320, // with a port and its end
+    POD_REMOTE_MAX_PEM = 1 << 20,   // bytes of a file
 };
 
 struct pod_remote {
@@ -40,14 +41,26 @@ struct pod_remote_tls {
     const char *ca;
     const char *cert;
     const char *key;
+    bool insecure; // plain text may leave this machine
 };
 
-// Makes the hosts and adds them to the pod. *out_hub is freed after the pod.
-// BAD_PARAMETER: a file cannot be read, or certificates that make no sense.
-enum pod_code
-pod_remote_add_hosts(const struct pod_remote *remote,
-                     const struct pod_remote_tls *tls, struct pod *pod,
-                     struct pod_grpc_hub **out_hub, struct pod_err *err)
+// What the hosts of a pod of workers share; outlives the pod.
+struct pod_workers;
+
+// Makes the hosts and adds them to the pod. *out_workers, which may be set when
+// it fails, is freed with pod_workers_free, after the pod. BAD_PARAMETER: a
+// file cannot be read, or certificates that make no sense.
+enum pod_code pod_workers_new(const struct pod_remote *remote,
+                              const struct pod_remote_tls *tls, struct pod *pod,
+                              struct pod_workers **out_workers,
+                              struct pod_err *err)
     __attribute__((warn_unused_result));
+// Adds a worker to the running pod (an api_join_fn of `arg`, the struct
+// pod_workers). Errors: MISSING_MEMBER (no address), BAD_TEXT (it is malformed,
+// or beyond loopback without TLS), those of pod_join_host.
+enum pod_code pod_workers_join(void *arg, const char *address,
+                               uint32_t *out_host, struct pod_err *err)
+    __attribute__((warn_unused_result));
+void pod_workers_free(struct pod_workers *workers); // NULL is allowed
 
 #endif

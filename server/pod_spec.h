@@ -53,6 +53,12 @@ enum pod_code pod_spec_add_hosts(const struct pod_spec *spec, struct pod *pod,
                                  struct pod_spec_shared **out_shared,
                                  struct pod_err *err)
     __attribute__((warn_unused_result));
+// Adds one more host like the others, beside them, to the running pod (an
+// api_join_fn of `arg`, the struct pod_spec_shared). `address` is NULL or
+// "local". Errors: BAD_TEXT, those of pod_join_host.
+enum pod_code pod_spec_join(void *arg, const char *address, uint32_t *out_host,
+                            struct pod_err *err)
+    __attribute__((warn_unused_result));
 void pod_spec_shared_free(struct pod_spec_shared *shared);
 
 #endif

@@ -31,7 +31,7 @@ struct podd {
     struct podd_settings settings;
     struct pod *pod;
     struct pod_spec_shared *hosts;
-    struct pod_grpc_hub *workers;
+    struct pod_workers *workers;
     struct api_server *server;
     struct api_app app;
 };
@@ -65,6 +65,7 @@ static enum pod_code podd_add_workers(struct podd *podd, struct pod_err *err)
         .ca = settings->worker_tls_ca,
         .cert = settings->worker_tls_cert,
         .key = settings->worker_tls_key,
+        .insecure = settings->insecure,
     };
     struct pod_remote remote;
     enum pod_code code = pod_remote_parse(settings->pod, &remote, err);
@@ -72,7 +73,7 @@ static enum pod_code podd_add_workers(struct podd *podd, struct pod_err *err)
     if (code != POD_OK)
         return code;
     remote.trusts_order = settings->trust_worker_order;
-    code = pod_remote_add_hosts(&remote, &tls, podd->pod, &podd->workers, err);
+    code = pod_workers_new(&remote, &tls, podd->pod, &podd->workers, err);
     pod_remote_fini(&remote);
     return code;
 }
@@ -119,6 +120,9 @@ static enum pod_code podd_make_server(struct podd *podd, struct pod_err *err)
     api_app_init(&podd->app, podd->pod);
     podd->app.history_count = settings->history_count;
     podd->app.history_age_ns = settings->history_age_ns;
+    bool remote = podd_settings_is_remote(settings);
+    podd->app.join = remote ? pod_workers_join : pod_spec_join;
+    podd->app.join_arg = remote ? (void *)podd->workers : (void *)podd->hosts;
     struct api_server_options options = {
         .listen = podd_settings_listen(settings),
         .token_file = settings->token_file,
@@ -221,7 +225,7 @@ static void podd_fini(struct podd *podd)
     api_server_free(podd->server);
     pod_destroy(podd->pod);
     pod_spec_shared_free(podd->hosts);
-    pod_grpc_hub_free(podd->workers);
+    pod_workers_free(podd->workers);
 }
 
 static int podd_help(void)

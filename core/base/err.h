@@ -80,6 +80,7 @@ enum pod_code {
     X(IDEMPOTENCY_ANSWER_LOST, DATA_LOSS, 409, false)                          \
     X(ALREADY_FINISHED, FAILED_PRECONDITION, 409, false)                       \
     X(HOST_CORDONED, FAILED_PRECONDITION, 409, true)                           \
+    X(HOST_EXISTS, ALREADY_EXISTS, 409, false)                                 \
     X(IDEMPOTENCY_KEY_REUSED, INVALID_ARGUMENT, 422, false)                    \
     X(UNKNOWN_HANDLE, NOT_FOUND, 422, false)                                   \
     X(UNKNOWN_CORE, NOT_FOUND, 422, false)                                     \
@@ -101,6 +102,7 @@ enum pod_code {
     X(TOO_MANY_REQUESTS, RESOURCE_EXHAUSTED, 429, true)                        \
     X(TOO_MANY_WAITS, RESOURCE_EXHAUSTED, 429, true)                           \
     X(TOO_MANY_STREAMS, RESOURCE_EXHAUSTED, 429, true)                         \
+    X(TOO_MANY_HOSTS, RESOURCE_EXHAUSTED, 429, true)                           \
     X(HOST_NOT_READY, UNAVAILABLE, 503, true)                                  \
     X(HOST_LOST, UNAVAILABLE, 503, true)                                       \
     X(DRAINING, UNAVAILABLE, 503, true)                                        \

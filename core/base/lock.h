@@ -15,6 +15,7 @@
 // Ranks, outer first. Leaf locks of one kind are never nested.
 enum pod_lock_rank {
     POD_RANK_WORK = 5,     // one piece of work of the HTTP server's own thread
+    POD_RANK_JOIN = 8,     // hosts are added one at a time
     POD_RANK_ENGINE = 10,  // struct pod: all pod state
     POD_RANK_OUTBOX = 20,  // one host's outbox
     POD_RANK_DRIVER = 30,  // a driver's own state

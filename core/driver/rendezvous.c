@@ -7,6 +7,7 @@
 // still handed out, so that all of its members see the same end of it.
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/base/mem.h"
 #include "core/driver/rendezvous_internal.h"
@@ -15,16 +16,36 @@
 
 struct pod_gang_hub *pod_gang_hub_new(uint32_t host_count)
 {
-    struct pod_gang_hub *hub =
-        pod_calloc(1, sizeof *hub + host_count * sizeof hub->lost[0]);
+    struct pod_gang_hub *hub = pod_calloc(1, sizeof *hub);
 
     if (hub == NULL)
         return NULL;
+    hub->lost = pod_calloc(host_count, sizeof hub->lost[0]);
+    if (hub->lost == NULL) {
+        pod_free(hub);
+        return NULL;
+    }
     pod_mutex_init(&hub->lock, POD_RANK_GANG, "gang hub");
     pod_list_init(&hub->remembered);
     hub->refs = 1;
     hub->host_count = host_count;
     return hub;
+}
+
+bool pod_gang_hub_add_host(struct pod_gang_hub *hub, uint32_t host)
+{
+    pod_mutex_lock(&hub->lock);
+    bool known = host < hub->host_count;
+    bool *lost = known
+                     ? hub->lost
+                     : pod_realloc(hub->lost, (size_t)host + 1, sizeof lost[0]);
+    if (!known && lost != NULL) {
+        memset(lost + hub->host_count, 0, host + 1 - hub->host_count);
+        hub->lost = lost;
+        hub->host_count = host + 1;
+    }
+    pod_mutex_unlock(&hub->lock);
+    return lost != NULL;
 }
 
 struct pod_gang_hub *pod_gang_hub_ref(struct pod_gang_hub *hub)
@@ -68,6 +89,7 @@ void pod_gang_hub_unref(struct pod_gang_hub *hub)
     assert(hub->gangs.count == 0);
     pod_map_fini(&hub->gangs);
     pod_mutex_fini(&hub->lock);
+    pod_free(hub->lost);
     pod_free(hub);
 }
 
@@ -241,10 +263,10 @@ static enum pod_code hub_make_gang_locked(struct pod_gang_hub *hub, uint64_t op,
     return POD_OK;
 }
 
-static enum pod_code hub_check(const struct pod_gang_hub *hub,
-                               uint32_t replica_count,
-                               const uint32_t *replica_hosts,
-                               struct pod_err *err)
+static enum pod_code hub_check_locked(const struct pod_gang_hub *hub,
+                                      uint32_t replica_count,
+                                      const uint32_t *replica_hosts,
+                                      struct pod_err *err)
 {
     if (replica_count == 0 || replica_count > POD_GANG_MAX_REPLICAS)
         return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
@@ -301,13 +323,14 @@ enum pod_code pod_gang_join(struct pod_gang_hub *hub, uint64_t op,
                             const uint32_t *replica_hosts,
                             struct pod_gang **out_gang, struct pod_err *err)
 {
-    enum pod_code code = hub_check(hub, replica_count, replica_hosts, err);
     struct pod_gang *gang = NULL;
 
-    if (code != POD_OK)
-        return code;
     pod_mutex_lock(&hub->lock);
-    code = gang_join_locked(hub, op, replica_count, replica_hosts, &gang, err);
+    enum pod_code code =
+        hub_check_locked(hub, replica_count, replica_hosts, err);
+    if (code == POD_OK)
+        code =
+            gang_join_locked(hub, op, replica_count, replica_hosts, &gang, err);
     if (code == POD_OK) {
         gang->refs++;
         *out_gang = gang;

@@ -13,6 +13,7 @@
 #ifndef POD_DRIVER_RENDEZVOUS_H
 #define POD_DRIVER_RENDEZVOUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,10 @@ enum {
 // For hosts 0..host_count-1, all of them present. One reference; NULL: no
 // memory.
 struct pod_gang_hub *pod_gang_hub_new(uint32_t host_count);
+// Hosts up to this one are there, too: those that were not known are present.
+// False: no memory.
+bool pod_gang_hub_add_host(struct pod_gang_hub *hub, uint32_t host)
+    __attribute__((warn_unused_result));
 struct pod_gang_hub *pod_gang_hub_ref(struct pod_gang_hub *hub);
 // NULL is allowed. The last reference frees it; no gang is referenced then.
 void pod_gang_hub_unref(struct pod_gang_hub *hub);

@@ -48,12 +48,12 @@ struct pod_gang_hub {
     struct pod_map gangs;       // struct pod_gang by operation
     struct pod_list remembered; // gangs with no reference, oldest first
     size_t remembered_count;
-    // Constant.
     uint32_t host_count;
+    bool *lost; // by host
+    // Constant.
     bool tapped;
     uint32_t tap_host;
     struct pod_gang_tap tap;
-    bool lost[]; // by host; guarded
 };
 
 // One collective of one group.

@@ -61,10 +61,9 @@ static void admit_count(struct pod *pod, struct pod_op *op)
     pod->metrics.accepted[op->kind]++;
     pod->open_count++;
     op->revision = ++pod->revision;
-    if (op->host != POD_NO_ID) {
-        pod->hosts[op->host]->open_operations++;
+    pod_host_count_locked(pod, op, true);
+    if (op->host != POD_NO_ID)
         pod->hosts[op->host]->kept_operations++;
-    }
     if (op->core != POD_NO_ID)
         pod->cores[op->core]->open_operations++;
 }

@@ -121,5 +121,6 @@ void pod_wake_all_locked(struct pod *pod, struct pod_after *after)
         pod_list_splice(&pod->woken, &op->change_waiters);
         pod_list_splice(&pod->woken, &op->end_waiters);
     }
+    pod_host_wake_all_locked(pod);
     after->notify = !pod_list_empty(&pod->woken);
 }

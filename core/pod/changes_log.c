@@ -83,6 +83,9 @@ void pod_changed_op_locked(struct pod *pod, struct pod_op *op, bool accepted)
 
 void pod_changed_host_locked(struct pod *pod, struct pod_host *host)
 {
+    if (host->removed)
+        return; // that was its last change
+    pod_host_judge_locked(pod, host);
     changes_add(pod, POD_CHANGE_HOST, host->id, &host->change);
 }
 

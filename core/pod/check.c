@@ -102,9 +102,11 @@ enum pod_code pod_check_place_locked(const struct pod *pod, uint32_t core,
                                      struct pod_err *err)
 {
     bool waiting = false;
+    size_t cursor = 0;
+    const struct pod_host *next;
 
-    for (size_t i = 0; i < pod->host_count; i++)
-        waiting = waiting || !pod->hosts[i]->placed;
+    while ((next = pod_host_next(pod, &cursor)) != NULL)
+        waiting = waiting || !next->placed;
     if (core >= pod->core_count && waiting)
         return pod_err_set(err, POD_REASON_HOST_NOT_READY,
                            "core %u is not known yet: not all hosts are "
@@ -114,7 +116,12 @@ enum pod_code pod_check_place_locked(const struct pod *pod, uint32_t core,
         return pod_err_set(err, POD_REASON_UNKNOWN_CORE,
                            "there is no core %u, the pod has %zu", core,
                            pod->core_count);
-    const struct pod_host *host = pod->hosts[pod->cores[core]->host];
+    const struct pod_host *host =
+        pod->cores[core] == NULL ? NULL
+                                 : pod_host_at(pod, pod->cores[core]->host);
+    if (host == NULL)
+        return pod_err_set(err, POD_REASON_UNKNOWN_CORE,
+                           "core %u was removed with its host", core);
     if (host->state == POD_HOST_LOST)
         return pod_err_set(err, POD_REASON_HOST_LOST,
                            "host %u of core %u is lost: %s", host->id, core,

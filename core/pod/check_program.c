@@ -95,10 +95,12 @@ void pod_check_undo_unload_locked(struct pod_loaded *load)
 enum pod_code pod_check_compile_locked(struct pod_batch *batch, size_t item)
 {
     struct pod_op *op = batch->items[item].op;
+    size_t cursor = 0;
+    const struct pod_host *host;
 
     op->program_number = op->number;
-    for (size_t i = 0; i < batch->pod->host_count; i++) {
-        if (pod_host_up(batch->pod->hosts[i]))
+    while ((host = pod_host_next(batch->pod, &cursor)) != NULL) {
+        if (pod_host_up(host))
             return POD_OK;
     }
     pod_err_set(batch->err, POD_REASON_HOST_NOT_READY, "no host is ready");

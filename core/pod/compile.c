@@ -4,13 +4,175 @@
 //
 // The calls belong to the compiled record, not to an operation, because several
 // operations may wait for one compile: a leading COMPILE, other COMPILEs of the
-// same content (compiled->joined), and LOADs on a host that came back and has
-// to compile again (host->joined).
+// same content (compiled->joined), and LOADs on a host that came back, or came
+// later, and has to compile now (host->joined).
 #include "core/pod/engine.h"
 
 #include <string.h>
 
 #include "core/base/mem.h"
+
+// ----------------------------------------------------------------- its hosts
+
+static void compile_host_init(struct pod_compiled_host *on, uint32_t host)
+{
+    on->host = host;
+    pod_list_init(&on->link);
+    pod_list_init(&on->joined);
+    pod_list_init(&on->call.link);
+    pod_list_init(&on->call.cancel_link);
+}
+
+// Walks what is known of hosts: start with NULL.
+static struct pod_compiled_host *
+compile_next(const struct pod_compiled *compiled,
+             const struct pod_compiled_host *at)
+{
+    const struct pod_list *link = &compiled->later;
+
+    if (at == NULL && compiled->host_count > 0)
+        return compiled->hosts;
+    if (at != NULL && pod_list_empty(&at->link)) {
+        size_t index = (size_t)(at - compiled->hosts) + 1;
+        if (index < compiled->host_count)
+            return &compiled->hosts[index];
+    } else if (at != NULL) {
+        link = &at->link;
+    }
+    return link->next == &compiled->later
+               ? NULL
+               : POD_CONTAINER(link->next, struct pod_compiled_host, link);
+}
+
+// What is known of a host, or NULL.
+static struct pod_compiled_host *compile_of(const struct pod_compiled *compiled,
+                                            uint32_t host)
+{
+    size_t low = 0;
+    size_t high = compiled->host_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compiled->hosts[middle].host < host)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < compiled->host_count && compiled->hosts[low].host == host)
+        return &compiled->hosts[low];
+    for (struct pod_list *at = compiled->later.next; at != &compiled->later;
+         at = at->next) {
+        struct pod_compiled_host *on =
+            POD_CONTAINER(at, struct pod_compiled_host, link);
+        if (on->host == host)
+            return on;
+    }
+    return NULL;
+}
+
+const struct pod_call *pod_compiled_call(const struct pod_compiled *compiled,
+                                         size_t index)
+{
+    const struct pod_compiled_host *on = NULL;
+
+    if (index < compiled->host_count)
+        return &compiled->hosts[index].call;
+    if (compiled->host_count > 0) {
+        index -= compiled->host_count - 1;
+        on = &compiled->hosts[compiled->host_count - 1];
+    } else {
+        index++;
+    }
+    while (index-- > 0) {
+        on = compile_next(compiled, on);
+        if (on == NULL)
+            return NULL;
+    }
+    return &on->call;
+}
+
+const struct pod_call *
+pod_compiled_host_call(const struct pod_compiled *compiled, uint32_t host)
+{
+    const struct pod_compiled_host *on = compile_of(compiled, host);
+
+    return on == NULL ? NULL : &on->call;
+}
+
+const struct pod_list *pod_compiled_joined(const struct pod_call *call)
+{
+    const char *on = (const char *)call;
+
+    on -= offsetof(struct pod_compiled_host, call);
+    return &((const struct pod_compiled_host *)(const void *)on)->joined;
+}
+
+// The same of a host that may be new to it. NULL: no memory.
+static struct pod_compiled_host *compile_on(struct pod_compiled *compiled,
+                                            uint32_t host)
+{
+    struct pod_compiled_host *on = compile_of(compiled, host);
+
+    if (on != NULL)
+        return on;
+    on = pod_calloc(1, sizeof(*on));
+    if (on == NULL)
+        return NULL;
+    compile_host_init(on, host);
+    pod_list_push_back(&compiled->later, &on->link);
+    return on;
+}
+
+static void compile_forget(struct pod_compiled_host *on)
+{
+    pod_list_remove(&on->link);
+    pod_failure_unref(on->failure);
+    pod_trace_unref(on->trace);
+    pod_free(on);
+}
+
+// Those of the start stay, with nothing in them.
+static void compile_forget_host(struct pod_compiled *compiled, uint32_t host)
+{
+    struct pod_compiled_host *on = compile_of(compiled, host);
+
+    if (on == NULL)
+        return;
+    if (!pod_list_empty(&on->link)) {
+        compile_forget(on);
+        return;
+    }
+    on->state = POD_COMPILED_NONE;
+    pod_failure_unref(on->failure);
+    on->failure = NULL;
+}
+
+void pod_compiled_forget_host_locked(struct pod *pod, uint32_t host)
+{
+    struct pod_list *const lists[] = {&pod->compiled, &pod->compiled_old};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        for (struct pod_list *at = lists[i]->next; at != lists[i];
+             at = at->next)
+            compile_forget_host(POD_CONTAINER(at, struct pod_compiled, link),
+                                host);
+    }
+}
+
+// Whether a host has it, and can free it.
+static struct pod_host *compile_freeable(const struct pod *pod,
+                                         const struct pod_compiled_host *on)
+{
+    struct pod_host *host = pod_host_at(pod, on->host);
+
+    if (host == NULL || on->state != POD_COMPILED_READY ||
+        on->incarnation != host->incarnation || !pod_host_up(host) ||
+        (host->features & POD_DRIVER_FREE_PROGRAM) == 0)
+        return NULL;
+    return host;
+}
+
+// -------------------------------------------------------------- the records
 
 struct pod_compiled *pod_compiled_new(struct pod *pod, struct pod_blob *blob,
                                       const struct pod_program *program)
@@ -19,17 +181,13 @@ struct pod_compiled *pod_compiled_new(struct pod *pod, struct pod_blob *blob,
 
     if (compiled == NULL)
         return NULL;
-    compiled->hosts = pod_calloc(pod->host_count, sizeof(*compiled->hosts));
+    compiled->host_room = atomic_load(&pod->live_hosts);
+    compiled->hosts = pod_calloc(compiled->host_room, sizeof(*compiled->hosts));
     if (compiled->hosts == NULL) {
         pod_free(compiled);
         return NULL;
     }
-    compiled->host_count = pod->host_count;
-    for (size_t i = 0; i < pod->host_count; i++) {
-        pod_list_init(&compiled->hosts[i].joined);
-        pod_list_init(&compiled->hosts[i].call.link);
-        pod_list_init(&compiled->hosts[i].call.cancel_link);
-    }
+    pod_list_init(&compiled->later);
     pod_list_init(&compiled->link);
     pod_list_init(&compiled->joined);
     memcpy(compiled->digest, program->digest, sizeof(compiled->digest));
@@ -43,12 +201,17 @@ void pod_compiled_free(struct pod_compiled *compiled)
 {
     if (compiled == NULL)
         return;
+    struct pod_list *item;
+
     pod_list_remove(&compiled->link);
     for (size_t i = 0; i < compiled->host_count; i++) {
         pod_failure_unref(compiled->hosts[i].failure);
         pod_trace_unref(compiled->hosts[i].trace);
     }
+    while ((item = pod_list_pop_front(&compiled->later)) != NULL)
+        compile_forget(POD_CONTAINER(item, struct pod_compiled_host, link));
     pod_free(compiled->hosts);
+    pod_failure_unref(compiled->failure);
     pod_blob_unref(compiled->blob);
     if (compiled->has_shape)
         pod_program_shape_fini(&compiled->shape);
@@ -68,8 +231,9 @@ void pod_compiled_forget_all_locked(struct pod *pod)
          at = at->next) {
         struct pod_compiled *compiled =
             POD_CONTAINER(at, struct pod_compiled, link);
-        for (size_t i = 0; i < compiled->host_count; i++)
-            compiled->hosts[i].state = POD_COMPILED_NONE;
+        for (struct pod_compiled_host *on = compile_next(compiled, NULL);
+             on != NULL; on = compile_next(compiled, on))
+            on->state = POD_COMPILED_NONE;
     }
     pod_list_splice(&pod->compiled_old, &pod->compiled);
 }
@@ -78,8 +242,9 @@ static bool compile_open(const struct pod_compiled *compiled)
 {
     bool open = false;
 
-    for (size_t i = 0; i < compiled->host_count; i++)
-        open = open || compiled->hosts[i].call.open;
+    for (const struct pod_compiled_host *on = compile_next(compiled, NULL);
+         on != NULL; on = compile_next(compiled, on))
+        open = open || on->call.open;
     return open;
 }
 
@@ -113,11 +278,11 @@ static struct pod_compiled *compile_find(struct pod *pod,
 }
 
 // `cause` is the operation that it is made for; NULL: nobody's any more.
-static void compile_call(struct pod_compiled *compiled, struct pod_host *host,
+static void compile_call(struct pod_compiled *compiled,
+                         struct pod_compiled_host *on, struct pod_host *host,
                          enum pod_call_kind kind, uint64_t number,
                          const struct pod_op *cause, struct pod_after *after)
 {
-    struct pod_compiled_host *on = &compiled->hosts[host->id];
     struct pod_call *call = &on->call;
 
     pod_call_init(call, NULL, host, kind, number);
@@ -126,7 +291,6 @@ static void compile_call(struct pod_compiled *compiled, struct pod_host *host,
     call->trace = on->trace;
     call->cause = cause == NULL ? 0 : cause->number;
     call->compiled = compiled;
-    call->index = host->id;
     call->handle = compiled->number;
     pod_call_queue_locked(call, after);
 }
@@ -148,17 +312,24 @@ static void compile_begin(struct pod *pod, struct pod_op *op,
                           struct pod_compiled *compiled,
                           struct pod_after *after)
 {
+    size_t cursor = 0;
+    struct pod_host *host;
+
     compiled->number = op->number;
     compiled->leader = op;
     pod_list_push_back(&pod->compiled, &compiled->link);
-    for (size_t i = 0; i < pod->host_count; i++) {
-        struct pod_host *host = pod->hosts[i];
+    // Those for which there was no room yet compile when they need it.
+    while (compiled->host_count < compiled->host_room &&
+           (host = pod_host_next(pod, &cursor)) != NULL) {
+        struct pod_compiled_host *on = &compiled->hosts[compiled->host_count++];
+        compile_host_init(on, host->id);
         if (!pod_host_up(host))
             continue;
-        compiled->hosts[i].state = POD_COMPILED_OPEN;
-        compiled->hosts[i].incarnation = host->incarnation;
+        on->state = POD_COMPILED_OPEN;
+        on->incarnation = host->incarnation;
         compiled->open_hosts++;
-        compile_call(compiled, host, POD_CALL_COMPILE, op->number, op, after);
+        compile_call(compiled, on, host, POD_CALL_COMPILE, op->number, op,
+                     after);
     }
 }
 
@@ -182,12 +353,13 @@ static void compile_take_shape(struct pod *pod, struct pod_op *op,
 static void compile_outcomes(struct pod_op *op,
                              const struct pod_compiled *compiled)
 {
-    for (uint32_t i = 0; i < compiled->host_count; i++) {
-        const struct pod_compiled_host *host = &compiled->hosts[i];
-        if (host->state == POD_COMPILED_READY)
-            compile_outcome(op, i, POD_SCHED_SUCCEEDED, NULL);
-        else if (host->state == POD_COMPILED_FAILED)
-            compile_outcome(op, i, host->failed_as, host->failure);
+    for (const struct pod_compiled_host *on = compile_next(compiled, NULL);
+         on != NULL && op->outcome_count < op->outcome_room;
+         on = compile_next(compiled, on)) {
+        if (on->state == POD_COMPILED_READY)
+            compile_outcome(op, on->host, POD_SCHED_SUCCEEDED, NULL);
+        else if (on->state == POD_COMPILED_FAILED)
+            compile_outcome(op, on->host, on->failed_as, on->failure);
     }
 }
 
@@ -216,14 +388,13 @@ static void compile_discard(struct pod *pod, struct pod_compiled *compiled,
                             struct pod_after *after)
 {
     compile_hide(pod, compiled);
-    for (size_t i = 0; i < compiled->host_count; i++) {
-        struct pod_compiled_host *host = &compiled->hosts[i];
-        if (host->state != POD_COMPILED_READY || !pod_host_up(pod->hosts[i]) ||
-            host->incarnation != pod->hosts[i]->incarnation ||
-            (pod->hosts[i]->features & POD_DRIVER_FREE_PROGRAM) == 0)
+    for (struct pod_compiled_host *on = compile_next(compiled, NULL);
+         on != NULL; on = compile_next(compiled, on)) {
+        struct pod_host *host = compile_freeable(pod, on);
+        if (host == NULL)
             continue;
-        host->state = POD_COMPILED_NONE;
-        compile_call(compiled, pod->hosts[i], POD_CALL_FREE_PROGRAM,
+        on->state = POD_COMPILED_NONE;
+        compile_call(compiled, on, host, POD_CALL_FREE_PROGRAM,
                      pod_call_number_locked(pod), NULL, after);
     }
 }
@@ -297,15 +468,15 @@ bool pod_compile_interrupt_locked(struct pod *pod, struct pod_op *op,
     }
     // Nobody else shall join what is being stopped.
     compile_hide(pod, compiled);
-    for (size_t i = 0; i < compiled->host_count; i++) {
-        struct pod_compiled_host *host = &compiled->hosts[i];
-        if (host->state != POD_COMPILED_OPEN)
+    for (struct pod_compiled_host *on = compile_next(compiled, NULL);
+         on != NULL; on = compile_next(compiled, on)) {
+        if (on->state != POD_COMPILED_OPEN)
             continue;
-        if (pod_call_cancel_locked(&host->call, after)) {
-            host->state = POD_COMPILED_NONE;
+        if (pod_call_cancel_locked(&on->call, after)) {
+            on->state = POD_COMPILED_NONE;
             compiled->open_hosts--;
         }
-        open = open || host->state == POD_COMPILED_OPEN;
+        open = open || on->state == POD_COMPILED_OPEN;
     }
     if (open)
         return false;
@@ -344,7 +515,8 @@ static void compile_keep_answer(struct pod_compiled *compiled,
         return;
     compiled->failed = true;
     compiled->failed_as = answer->state;
-    compiled->failure = host->failure;
+    if (host->failure != NULL)
+        compiled->failure = pod_failure_ref(host->failure);
 }
 
 // LOADs that waited for their host to compile again.
@@ -392,7 +564,8 @@ void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
                                struct pod_after *after)
 {
     struct pod_compiled *compiled = call->compiled;
-    struct pod_compiled_host *host = &compiled->hosts[call->index];
+    struct pod_compiled_host *host =
+        POD_CONTAINER(call, struct pod_compiled_host, call);
 
     if (call->kind == POD_CALL_FREE_PROGRAM) {
         compile_freed(pod, compiled, answer, after);
@@ -449,7 +622,12 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
                                "the program was not compiled");
         return;
     }
-    struct pod_compiled_host *on = &compiled->hosts[op->host];
+    struct pod_compiled_host *on = compile_on(compiled, op->host);
+    if (on == NULL) {
+        pod_launch_fail_locked(pod, op, POD_REASON_OUT_OF_MEMORY,
+                               "no memory to compile for its host");
+        return;
+    }
     bool current = on->incarnation == host->incarnation;
     if (on->state == POD_COMPILED_READY && current) {
         load_call(pod, op, compiled, after);
@@ -464,7 +642,9 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
     if (!on->call.open) {
         on->state = POD_COMPILED_OPEN;
         on->incarnation = host->incarnation;
-        compile_call(compiled, host, POD_CALL_COMPILE, compiled->number, op,
+        if (!compiled->done)
+            compiled->open_hosts++; // it is one of the first compile's calls
+        compile_call(compiled, on, host, POD_CALL_COMPILE, compiled->number, op,
                      after);
     }
     // Behind the compile, in the same outbox.
@@ -475,15 +655,6 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
 }
 
 // ----------------------------------------------------------------------- frees
-
-static bool free_has(const struct pod *pod, const struct pod_compiled *compiled,
-                     size_t host)
-{
-    return compiled->hosts[host].state == POD_COMPILED_READY &&
-           compiled->hosts[host].incarnation == pod->hosts[host]->incarnation &&
-           !compiled->hosts[host].call.open && pod_host_up(pod->hosts[host]) &&
-           (pod->hosts[host]->features & POD_DRIVER_FREE_PROGRAM) != 0;
-}
 
 void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
                                     struct pod_after *after)
@@ -503,13 +674,16 @@ void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
     compile_hide(pod, compiled);
     compiled->leader = op;
     compiled->open_hosts = 0;
-    for (size_t i = 0; i < compiled->host_count; i++) {
-        if (!free_has(pod, compiled, i))
+    for (struct pod_compiled_host *on = compile_next(compiled, NULL);
+         on != NULL; on = compile_next(compiled, on)) {
+        struct pod_host *host = compile_freeable(pod, on);
+        uint64_t number = op->number; // of the first call
+        if (host == NULL || on->call.open)
             continue;
-        compiled->hosts[i].state = POD_COMPILED_NONE;
-        compiled->open_hosts++;
-        compile_call(compiled, pod->hosts[i], POD_CALL_FREE_PROGRAM,
-                     i == 0 ? op->number : pod_call_number_locked(pod), op,
+        if (compiled->open_hosts++ > 0)
+            number = pod_call_number_locked(pod);
+        on->state = POD_COMPILED_NONE;
+        compile_call(compiled, on, host, POD_CALL_FREE_PROGRAM, number, op,
                      after);
     }
     if (compiled->open_hosts > 0)

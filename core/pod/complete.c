@@ -81,6 +81,19 @@ static struct pod_answer complete_answer(const struct pod_call *call,
     return answer;
 }
 
+// Whatever the driver of a removed host says: it has been told that the host is
+// lost, and what the call made is not there.
+static void complete_removed(struct pod_call *call, struct pod_answer *answer)
+{
+    struct pod_driver_result lost = {.lost = true};
+
+    pod_err_set(&lost.err, POD_REASON_HOST_LOST, "it was removed");
+    pod_failure_unref(answer->failure);
+    answer->failure = NULL;
+    answer->state = POD_SCHED_LOST;
+    complete_failure(call, &lost, answer);
+}
+
 void pod_call_done(void *arg, const struct pod_driver_result *result)
 {
     struct pod_call *call = arg;
@@ -89,6 +102,8 @@ void pod_call_done(void *arg, const struct pod_driver_result *result)
     struct pod_after after;
 
     pod_enter(pod, &after);
+    if (call->host->removed)
+        complete_removed(call, &answer);
     pod_call_answered_locked(call, &after);
     pod_answer_locked(pod, call, &answer, &after);
     pod_leave(pod, &after);
@@ -96,6 +111,14 @@ void pod_call_done(void *arg, const struct pod_driver_result *result)
     pod_blob_unref(answer.data);
     if (answer.has_shape)
         pod_program_shape_fini(&answer.shape);
+}
+
+void pod_call_lost(struct pod_call *call)
+{
+    struct pod_driver_result lost = {.lost = true};
+
+    pod_err_set(&lost.err, POD_REASON_HOST_LOST, "it was removed");
+    pod_call_done(call, &lost);
 }
 
 // ------------------------------------------------------------------- outcomes

@@ -140,10 +140,7 @@ static void effect_end(struct pod *pod, struct pod_op *op,
     pod_note_ended_locked(pod, op);
     pod->open_count--;
     after->idle = after->idle || pod->open_count == 0;
-    if (op->host != POD_NO_ID) {
-        pod->hosts[op->host]->open_operations--;
-        pod->hosts[op->host]->finished_operations++;
-    }
+    pod_host_count_locked(pod, op, false);
     if (op->core != POD_NO_ID)
         pod->cores[op->core]->open_operations--;
     pod_transfer_end_locked(op, after);

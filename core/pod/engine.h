@@ -184,6 +184,17 @@ void pod_call_answered_locked(struct pod_call *call, struct pod_after *after);
 uint64_t pod_call_number_locked(struct pod *pod);
 enum pod_code pod_outbox_start(struct pod_host *host, struct pod_err *err);
 void pod_outbox_stop(struct pod_host *host);
+// A host was removed: what waits is answered LOST after the lock, and its
+// thread ends it (pod_host_end) when no other makes calls.
+void pod_outbox_abandon_locked(struct pod_host *host, struct pod_after *after);
+void pod_outbox_end(struct pod_host *host);
+// Has the driver open a new connection.
+void pod_outbox_reconnect_locked(struct pod_host *host,
+                                 struct pod_after *after);
+// Has a host's outbox emptied by who runs `kicked`; with the engine's lock.
+// Then without it: empties them.
+void pod_kicked_add(struct pod_kicked *kicked, struct pod_host *host);
+void pod_kicked_run(struct pod_kicked *kicked);
 // Makes the calls that wait, if no other thread does.
 void pod_outbox_drain(struct pod_host *host);
 // The calls that an operation may have now, by an index from 0; NULL at the
@@ -192,8 +203,6 @@ void pod_outbox_drain(struct pod_host *host);
 const struct pod_call *pod_op_call(const struct pod_op *op, size_t index);
 // The operation that a call works for, or NULL: nobody waits for it any more.
 struct pod_op *pod_call_op(const struct pod_call *call);
-// Whether calls can be made: READY or CORDONED.
-bool pod_host_up(const struct pod_host *host);
 
 // ------------------------------------------------------------ complete.c
 
@@ -208,6 +217,8 @@ struct pod_answer {
 
 void pod_call_started(void *arg); // struct pod_call
 void pod_call_done(void *arg, const struct pod_driver_result *result);
+// Answers a call that no driver will get.
+void pod_call_lost(struct pod_call *call);
 // Settles a launched operation all of whose calls are answered: well, or as
 // the first bad answer that was kept says.
 void pod_complete_locked(struct pod *pod, struct pod_op *op,
@@ -327,6 +338,15 @@ void pod_transfer_after(struct pod_transfer *transfer);
 struct pod_compiled *pod_compiled_new(struct pod *pod, struct pod_blob *blob,
                                       const struct pod_program *program);
 void pod_compiled_free(struct pod_compiled *compiled); // NULL is allowed
+// The calls that work for it, of one host after the other; NULL at the end.
+const struct pod_call *pod_compiled_call(const struct pod_compiled *compiled,
+                                         size_t index);
+// That of one host, or NULL; and the loads that wait for such a call.
+const struct pod_call *
+pod_compiled_host_call(const struct pod_compiled *compiled, uint32_t host);
+const struct pod_list *pod_compiled_joined(const struct pod_call *call);
+// No program needs to know of a host any more that is gone.
+void pod_compiled_forget_host_locked(struct pod *pod, uint32_t host);
 void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after);
 void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
@@ -392,6 +412,11 @@ void pod_wake_all_locked(struct pod *pod, struct pod_after *after);
 // whoever moves that.
 void pod_tick(struct pod *pod);
 
+// A host is lost, for good or until its driver finds it again: what it held is
+// lost, and what cannot go on without it ends. The drivers' calls are answered
+// by themselves.
+void pod_loss_locked(struct pod *pod, struct pod_host *host,
+                     const struct pod_err *err, struct pod_after *after);
 // The observer of a host's driver.
 struct pod_driver_observer pod_loss_observer(struct pod_host *host);
 

@@ -8,10 +8,12 @@
 #define POD_POD_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "core/base/lock.h"
 #include "core/base/log.h"
 #include "core/pod/changes.h"
+#include "core/pod/conditions.h"
 #include "core/pod/handle.h"
 #include "core/pod/host_info.h"
 #include "core/pod/metrics.h"
@@ -22,14 +24,25 @@
 
 // One host. `outbox_lock` guards what stands below it; the rest is the
 // engine lock's.
+//
+// A host that was removed is shown no more and gets no more calls. Its record
+// stays for the operations in the table that name it, and while its driver is
+// being closed (host.c).
 struct pod_host {
     struct pod *pod;
     uint32_t id;
-    struct pod_driver *driver; // owned; set before start
+    // One for the pod's table, one for each thread that makes its calls.
+    atomic_long refs;
+    struct pod_driver *driver; // owned; closed by the last of its threads
     char *address;
     enum pod_host_state state; // CORDONED only shows while connected
     bool cordoned;
-    bool answered;        // has become ready or failed once
+    struct pod_list cordon_link; // in pod->cordoned
+    bool answered;               // has become ready or failed once
+    bool refused;                // LOST for what it said of itself
+    bool opening; // the driver is being opened by whoever added it
+    bool removed;
+    bool ended;           // removed, and its driver is no more
     uint32_t incarnation; // counts how often it became ready
     int64_t heartbeat_wall_ns;
     struct pod_host_load load; // as of then
@@ -45,15 +58,19 @@ struct pod_host {
     uint32_t first_chip;
     uint32_t chip_count;
     int32_t shift; // of its chips' x, so that slices stand side by side
-    struct pod_list handles; // pod_handle.host_link: live, not lost
-    struct pod_list calls;   // pod_call.host_link: open, as they were queued
-    uint64_t stalled_calls;  // of them
-    int64_t unseen_ns;       // when a look at them last left some out
-    uint64_t open_operations;
-    uint64_t finished_operations; // kept or not
-    uint64_t kept_operations;     // in the table
-    uint64_t buffers;             // live
-    uint64_t change;              // its last one
+    struct pod_slice_key slice; // set with `info`
+    struct pod_list handles;    // pod_handle.host_link: live, not lost
+    struct pod_list calls;      // pod_call.host_link: open, as they were queued
+    uint64_t stalled_calls;     // of them
+    int64_t unseen_ns;          // when a look at them last left some out
+    struct pod_condition conditions[POD_CONDITION_COUNT];
+    struct pod_list drain_waiters; // pod_waiter.link: until it is drained
+    uint64_t mark;                 // scratch of who counts hosts
+    uint64_t open_operations;      // that it has a part in
+    uint64_t finished_operations;  // kept or not
+    uint64_t kept_operations;      // in the table
+    uint64_t buffers;              // live
+    uint64_t change;               // its last one
 
     struct pod_mutex outbox_lock;
     struct pod_cond outbox_cond;
@@ -61,9 +78,11 @@ struct pod_host {
     struct pod_list cancels; // pod_call.cancel_link
     bool draining;           // some thread makes its calls now
     bool stopping;
+    bool ends;      // stopping for good: its thread closes the driver
+    bool reconnect; // the driver is to be told so
     pthread_t thread;
     bool has_thread;
-    bool opened; // the driver; of whoever starts and stops the pod
+    bool opened; // the driver was; of whoever starts and stops the pod
 };
 
 enum {
@@ -71,7 +90,14 @@ enum {
     POD_AHEAD_WINDOW = 16,
 };
 
+// Whether calls can be made: READY or CORDONED.
+static inline bool pod_host_up(const struct pod_host *host)
+{
+    return host->state == POD_HOST_READY || host->state == POD_HOST_CORDONED;
+}
+
 struct pod_core {
+    struct pod_list spare_link; // in pod->spare_cores
     uint32_t id;
     uint32_t host;
     uint32_t chip;
@@ -115,6 +141,9 @@ enum pod_code pod_topology_ready_locked(struct pod *pod, struct pod_host *host,
 // A host has failed before it answered: those behind it may be placed now.
 // Sets host->answered.
 void pod_topology_failed_locked(struct pod *pod, struct pod_host *host);
+// Nothing names a removed host any more: the records of its cores go. Its ids
+// stay unused.
+void pod_topology_forget_locked(struct pod *pod, struct pod_host *host);
 void pod_topology_fini(struct pod *pod);
 
 // ---------------------------------------------------------------------- pod
@@ -165,18 +194,39 @@ struct pod_notes {
     uint64_t dropped; // for want of room
 };
 
+// As many outboxes are emptied by the thread that filled them; if there are
+// more their hosts' own threads are woken.
+enum { POD_KICKED_MAX = 16 };
+
+// Hosts whose outboxes have calls; each is a reference.
+struct pod_kicked {
+    size_t count;
+    struct pod_host *hosts[POD_KICKED_MAX];
+};
+
 struct pod {
     struct pod_mutex lock;
+    struct pod_mutex join_lock; // hosts are added one at a time
     struct pod_options options;
     enum pod_phase phase;
     struct pod_sched *sched;
 
-    struct pod_host **hosts; // fixed after start
+    // By id. Ids are never given twice: what was removed leaves a place that is
+    // NULL once nothing names it. See pod_host_at and pod_host_next.
+    struct pod_host **hosts;
     size_t host_count;
-    struct pod_core **cores;
+    size_t host_capacity;
+    size_t first_hosts;       // how many there were at the start
+    atomic_size_t live_hosts; // not removed; changed under the lock
+    uint32_t reaping;         // removed ones whose drivers are being closed
+    struct pod_core **cores;  // NULL: of a host that is gone
     size_t core_count;
-    struct pod_chip *chips;
+    struct pod_chip *chips; // of hosts that are gone, too
     size_t chip_count;
+    struct pod_list spare_cores; // pod_core.spare_link: for hosts to come
+    struct pod_list cordoned;    // pod_host.cordon_link
+    uint64_t host_mark;
+    struct pod_condition ready; // of the pod as a whole
 
     struct pod_table table;
     uint64_t last_number; // 0: none issued yet (or the one before first_number)
@@ -216,9 +266,11 @@ struct pod {
     int64_t now_ns;             // the latest time a step was made
     int64_t timer_ns;           // when it will look next
     struct pod_cond timer_cond; // something may be due earlier than thought
-    struct pod_cond idle_cond;  // open_count, host->answered may have changed
+    // open_count, reaping, host->answered may have changed
+    struct pod_cond idle_cond;
 
-    _Atomic uint64_t unsent; // as pod_after.kick, for pod_send
+    struct pod_kicked unsent; // for pod_send
+    atomic_bool has_unsent;   // that is not empty
 
     struct pod_mutex staging_lock; // guards staging_used
     uint64_t staging_used;
@@ -232,11 +284,12 @@ struct pod {
 // What is to be done when the lock is let go.
 struct pod_after {
     struct pod *pod;
-    bool notify;               // waiters were woken
-    bool notes;                // the log is to be told something
-    bool idle;                 // pod->idle_cond is to be signalled
-    bool later;                // outboxes are drained by pod_send
-    uint64_t kick;             // bit id % 64 of hosts whose outboxes have calls
+    bool notify; // waiters were woken
+    bool notes;  // the log is to be told something
+    bool idle;   // pod->idle_cond is to be signalled
+    bool later;  // outboxes are emptied by pod_send
+    struct pod_kicked kicked;
+    struct pod_list lost;      // pod_call.link: of hosts that were removed
     struct pod_list transfers; // pod_transfer.after_link: push or finish
     struct pod_list garbage;   // pod_op.link: expired records
 };
@@ -289,6 +342,46 @@ bool pod_data_expire_locked(struct pod *pod, int64_t now_ns,
 // When the oldest kept bytes are due, or POD_NEVER.
 int64_t pod_data_due_locked(const struct pod *pod);
 
+// ------------------------------------------------------------ given by host.c
+
+// The host of that id, or NULL: there is none, or it was removed.
+static inline struct pod_host *pod_host_at(const struct pod *pod, size_t id)
+{
+    struct pod_host *host = id < pod->host_count ? pod->hosts[id] : NULL;
+
+    return host == NULL || host->removed ? NULL : host;
+}
+
+// Walks the hosts that were not removed, by id: start with *cursor = 0; NULL at
+// the end.
+static inline struct pod_host *pod_host_next(const struct pod *pod,
+                                             size_t *cursor)
+{
+    struct pod_host *host = NULL;
+
+    while (host == NULL && *cursor < pod->host_count)
+        host = pod_host_at(pod, (*cursor)++);
+    return host;
+}
+
+// The host, or NULL with err set: NOT_FOUND, EXPIRED (it was removed).
+struct pod_host *pod_host_find_locked(const struct pod *pod, size_t id,
+                                      struct pod_err *err);
+void pod_host_unref(struct pod_host *host); // NULL is allowed
+// An operation takes part in its hosts from now on, or does so no more.
+void pod_host_count_locked(struct pod *pod, const struct pod_op *op,
+                           bool takes_part);
+// What is shown of a host has changed: its conditions follow, and the pod's.
+void pod_host_judge_locked(struct pod *pod, struct pod_host *host);
+void pod_judge_locked(struct pod *pod);
+// Who waits for a cordoned host to be drained is woken if it is.
+void pod_host_drained_locked(struct pod *pod, struct pod_after *after);
+void pod_host_wake_all_locked(struct pod *pod);
+// The last thread of a removed host: closes and frees its driver.
+void pod_host_end(struct pod_host *host);
+// An operation that named a removed host has expired.
+void pod_host_release_locked(struct pod *pod, struct pod_host *host);
+
 // ------------------------------------------------------- given by the engine
 
 // OK, NOT_FOUND (never issued) or EXPIRED.
@@ -299,7 +392,8 @@ enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
 void pod_touch_locked(struct pod *pod, struct pod_op *op,
                       struct pod_after *after);
 // The log of changes (changes_log.c). An operation was accepted, or changed its
-// state or anything else that is shown; a handle or a host did.
+// state or anything else that is shown; a handle or a host did (whose
+// conditions are judged anew).
 void pod_changed_op_locked(struct pod *pod, struct pod_op *op, bool accepted);
 void pod_changed_handle_locked(struct pod *pod, struct pod_handle *handle);
 void pod_changed_host_locked(struct pod *pod, struct pod_host *host);

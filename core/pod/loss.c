@@ -19,20 +19,18 @@ static void loss_set_error(struct pod_host *host, const struct pod_err *err)
     host->error[length] = '\0';
 }
 
-static void loss_on_ready(void *arg, const struct pod_driver_info *info)
+// `owned_info` NULL: err says what is wrong with it.
+static enum pod_code loss_ready(struct pod *pod, struct pod_host *host,
+                                struct pod_host_info *owned_info,
+                                struct pod_err *err, struct pod_after *after)
 {
-    struct pod_host *host = arg;
-    struct pod *pod = host->pod;
-    struct pod_err err = POD_ERR_NONE;
-    struct pod_host_info *copy = pod_host_info_new(info, &err);
-    struct pod_after after;
-    enum pod_code code = err.code;
+    enum pod_code code = err->code;
 
-    pod_enter(pod, &after);
-    if (copy != NULL)
-        code = pod_topology_ready_locked(pod, host, copy, &err);
+    if (owned_info != NULL)
+        code = pod_topology_ready_locked(pod, host, owned_info, err);
     else if (!host->answered)
         pod_topology_failed_locked(pod, host);
+    host->refused = code != POD_OK;
     if (code == POD_OK) {
         host->incarnation++;
         host->state = host->cordoned ? POD_HOST_CORDONED : POD_HOST_READY;
@@ -40,14 +38,34 @@ static void loss_on_ready(void *arg, const struct pod_driver_info *info)
         host->heartbeat_wall_ns = pod_clock_wall(&pod->options.clock);
     } else {
         host->state = POD_HOST_LOST;
-        loss_set_error(host, &err);
+        loss_set_error(host, err);
     }
-    enum pod_host_state state = host->state;
     pod_changed_host_locked(pod, host);
-    after.idle = true;
+    after->idle = true;
+    return code;
+}
+
+static void loss_on_ready(void *arg, const struct pod_driver_info *info)
+{
+    struct pod_host *host = arg;
+    struct pod *pod = host->pod;
+    struct pod_err err = POD_ERR_NONE;
+    struct pod_host_info *copy = pod_host_info_new(info, &err);
+    struct pod_after after;
+    enum pod_code code = POD_OK;
+
+    pod_enter(pod, &after);
+    bool removed = host->removed;
+    enum pod_host_state state = POD_HOST_LOST;
+    if (removed)
+        pod_host_info_free(copy);
+    else
+        code = loss_ready(pod, host, copy, &err, &after);
+    state = host->state;
     pod_leave(pod, &after);
-    pod_note_host(code == POD_OK ? POD_LOG_INFO : POD_LOG_ERROR, host, state,
-                  code == POD_OK ? NULL : err.text);
+    if (!removed)
+        pod_note_host(code == POD_OK ? POD_LOG_INFO : POD_LOG_ERROR, host,
+                      state, code == POD_OK ? NULL : err.text);
 }
 
 // A worker may say anything: sums wrap, and are shown as they are.
@@ -213,6 +231,26 @@ static void loss_remember(struct pod *pod, struct pod_host *host,
         host->loss->host = host->id;
 }
 
+void pod_loss_locked(struct pod *pod, struct pod_host *host,
+                     const struct pod_err *err, struct pod_after *after)
+{
+    bool was_up = pod_host_up(host);
+
+    host->state = POD_HOST_LOST;
+    host->load.known = false;
+    host->refused = false;
+    loss_remember(pod, host, err);
+    if (!host->answered)
+        pod_topology_failed_locked(pod, host);
+    if (was_up) {
+        pod->metrics.host_losses++;
+        loss_handles(pod, host);
+        loss_operations(pod, host, after);
+    }
+    pod_changed_host_locked(pod, host);
+    after->idle = true;
+}
+
 static void loss_on_lost(void *arg, const struct pod_err *err)
 {
     struct pod_host *host = arg;
@@ -220,21 +258,12 @@ static void loss_on_lost(void *arg, const struct pod_err *err)
     struct pod_after after;
 
     pod_enter(pod, &after);
-    bool was_up = pod_host_up(host);
-    host->state = POD_HOST_LOST;
-    host->load.known = false;
-    loss_remember(pod, host, err);
-    if (!host->answered)
-        pod_topology_failed_locked(pod, host);
-    if (was_up) {
-        pod->metrics.host_losses++;
-        loss_handles(pod, host);
-        loss_operations(pod, host, &after);
-    }
-    pod_changed_host_locked(pod, host);
-    after.idle = true;
+    bool removed = host->removed;
+    if (!removed)
+        pod_loss_locked(pod, host, err, &after);
     pod_leave(pod, &after);
-    pod_note_host(POD_LOG_WARN, host, POD_HOST_LOST, err->text);
+    if (!removed)
+        pod_note_host(POD_LOG_WARN, host, POD_HOST_LOST, err->text);
 }
 
 struct pod_driver_observer pod_loss_observer(struct pod_host *host)

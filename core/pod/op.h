@@ -274,6 +274,7 @@ struct pod_op {
     // COMPILE and RESET: the outcome by host; NULL else.
     struct pod_outcome *outcomes;
     size_t outcome_count;
+    size_t outcome_room;     // COMPILE: hosts there were when it was asked for
     struct pod_op *tuple_of; // leaf of an automatic tuple that is being made
     uint32_t open_leaves;
 

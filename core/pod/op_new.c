@@ -211,7 +211,8 @@ static bool op_new_compile(struct pod *pod, struct pod_op *op,
     op->program->bytes = request->compile.program->size;
     strncpy(op->program->digest, request->compile.digest,
             sizeof(op->program->digest) - 1);
-    op->outcomes = pod_calloc(pod->host_count, sizeof(*op->outcomes));
+    op->outcome_room = atomic_load(&pod->live_hosts);
+    op->outcomes = pod_calloc(op->outcome_room, sizeof(*op->outcomes));
     op->compiled = pod_compiled_new(pod, request->compile.program, op->program);
     return op->outcomes != NULL && op->compiled != NULL;
 }
@@ -230,9 +231,11 @@ static bool op_new_load(struct pod_op *op)
 
 static bool op_new_reset(struct pod *pod, struct pod_op *op)
 {
-    op->outcomes = pod_calloc(pod->host_count, sizeof(*op->outcomes));
-    op->calls = pod_calloc(pod->host_count, sizeof(*op->calls));
-    op->call_count = op->calls == NULL ? 0 : pod->host_count;
+    size_t count = atomic_load(&pod->live_hosts);
+
+    op->outcomes = pod_calloc(count, sizeof(*op->outcomes));
+    op->calls = pod_calloc(count, sizeof(*op->calls));
+    op->call_count = op->calls == NULL ? 0 : count;
     return op->outcomes != NULL && op->calls != NULL;
 }
 

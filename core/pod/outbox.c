@@ -12,11 +12,6 @@
 
 enum { OUTBOX_TURN = 64 };
 
-bool pod_host_up(const struct pod_host *host)
-{
-    return host->state == POD_HOST_READY || host->state == POD_HOST_CORDONED;
-}
-
 void pod_call_init(struct pod_call *call, struct pod_op *op,
                    struct pod_host *host, enum pod_call_kind kind,
                    uint64_t number)
@@ -57,10 +52,12 @@ const struct pod_call *pod_op_call(const struct pod_op *op, size_t index)
         compiled = op->program->compiled;
     else if (op->kind == POD_KIND_LOAD && !pod_list_empty(&op->joined))
         compiled = op->target_program->compiled;
-    if (compiled == NULL || index >= compiled->host_count)
+    if (compiled == NULL)
         return NULL;
+    if (op->program != NULL)
+        return pod_compiled_call(compiled, index);
     // A load waits for its own host alone.
-    return &compiled->hosts[op->program != NULL ? index : op->host].call;
+    return index == 0 ? pod_compiled_host_call(compiled, op->host) : NULL;
 }
 
 struct pod_op *pod_call_op(const struct pod_call *call)
@@ -70,7 +67,7 @@ struct pod_op *pod_call_op(const struct pod_call *call)
     if (call->op != NULL || compiled->leader != NULL)
         return call->op != NULL ? call->op : compiled->leader;
     // Loads may wait for a host that compiles again.
-    const struct pod_list *joined = &compiled->hosts[call->index].joined;
+    const struct pod_list *joined = pod_compiled_joined(call);
     if (pod_list_empty(joined))
         return NULL;
     return POD_CONTAINER(joined->next, struct pod_op, joined);
@@ -81,21 +78,56 @@ uint64_t pod_call_number_locked(struct pod *pod)
     return ++pod->last_call;
 }
 
+void pod_kicked_add(struct pod_kicked *kicked, struct pod_host *host)
+{
+    for (size_t i = kicked->count; i > 0; i--) {
+        if (kicked->hosts[i - 1] == host)
+            return;
+    }
+    if (kicked->count < POD_KICKED_MAX) {
+        atomic_fetch_add(&host->refs, 1);
+        kicked->hosts[kicked->count++] = host;
+        return;
+    }
+    pod_mutex_lock(&host->outbox_lock);
+    pod_cond_broadcast(&host->outbox_cond);
+    pod_mutex_unlock(&host->outbox_lock);
+}
+
+void pod_kicked_run(struct pod_kicked *kicked)
+{
+    for (size_t i = 0; i < kicked->count; i++) {
+        pod_outbox_drain(kicked->hosts[i]);
+        pod_host_unref(kicked->hosts[i]);
+    }
+    kicked->count = 0;
+}
+
+static void outbox_open(struct pod_call *call)
+{
+    call->open = true;
+    pod_list_push_back(&call->host->calls, &call->host_link);
+    pod_stall_watch_locked(call);
+    if (call->op != NULL)
+        call->op->open_calls++;
+}
+
 void pod_call_queue_locked(struct pod_call *call, struct pod_after *after)
 {
     struct pod_host *host = call->host;
 
     assert(!call->open);
-    call->open = true;
-    pod_list_push_back(&host->calls, &call->host_link);
-    pod_stall_watch_locked(call);
-    if (call->op != NULL)
-        call->op->open_calls++;
+    outbox_open(call);
+    if (host->removed) {
+        call->state = POD_CALL_SENT; // and answered when the lock is given up
+        pod_list_push_back(&after->lost, &call->link);
+        return;
+    }
     pod_mutex_lock(&host->outbox_lock);
     call->state = POD_CALL_QUEUED;
     pod_list_push_back(&host->outbox, &call->link);
     pod_mutex_unlock(&host->outbox_lock);
-    after->kick |= UINT64_C(1) << (host->id % 64);
+    pod_kicked_add(&after->kicked, host);
 }
 
 // Its host has let go of it, or never had it.
@@ -112,6 +144,7 @@ bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after)
 {
     struct pod_host *host = call->host;
     bool taken_back = false;
+    bool kick = false;
 
     if (host == NULL || call->cancel_asked)
         return false;
@@ -120,14 +153,16 @@ bool pod_call_cancel_locked(struct pod_call *call, struct pod_after *after)
         pod_list_remove(&call->link);
         call->state = POD_CALL_IDLE;
         taken_back = true;
-    } else if (call->state == POD_CALL_SENT) {
+    } else if (call->state == POD_CALL_SENT && !host->removed) {
         call->cancel_asked = true;
         pod_list_push_back(&host->cancels, &call->cancel_link);
-        after->kick |= UINT64_C(1) << (host->id % 64);
+        kick = true;
     }
     pod_mutex_unlock(&host->outbox_lock);
     if (taken_back)
         outbox_close(call, after);
+    if (kick)
+        pod_kicked_add(&after->kicked, host);
     return taken_back;
 }
 
@@ -140,6 +175,28 @@ void pod_call_answered_locked(struct pod_call *call, struct pod_after *after)
     call->cancel_asked = false;
     pod_mutex_unlock(&call->host->outbox_lock);
     outbox_close(call, after);
+}
+
+void pod_outbox_abandon_locked(struct pod_host *host, struct pod_after *after)
+{
+    struct pod_list *item;
+
+    pod_mutex_lock(&host->outbox_lock);
+    while (pod_list_pop_front(&host->cancels) != NULL) {
+    }
+    while ((item = pod_list_pop_front(&host->outbox)) != NULL) {
+        POD_CONTAINER(item, struct pod_call, link)->state = POD_CALL_SENT;
+        pod_list_push_back(&after->lost, item);
+    }
+    pod_mutex_unlock(&host->outbox_lock);
+}
+
+void pod_outbox_reconnect_locked(struct pod_host *host, struct pod_after *after)
+{
+    pod_mutex_lock(&host->outbox_lock);
+    host->reconnect = true;
+    pod_mutex_unlock(&host->outbox_lock);
+    pod_kicked_add(&after->kicked, host);
 }
 
 // -------------------------------------------------------------------- sending
@@ -248,44 +305,62 @@ static void outbox_send(struct pod_call *call)
     }
 }
 
+// What the driver is to be told next.
+struct outbox_item {
+    struct pod_call *call; // or else
+    uint64_t cancel;       // a call's number; or 0: to reconnect
+};
+
 // Calls go before cancels: a cancel that waits is of a call that has been sent.
 static bool outbox_next_locked(struct pod_host *host,
-                               struct pod_call **out_call, uint64_t *out_cancel)
+                               struct outbox_item *out_item)
 {
     struct pod_list *item = pod_list_pop_front(&host->outbox);
 
-    *out_call = NULL;
+    *out_item = (struct outbox_item){.call = NULL};
     if (item != NULL) {
-        *out_call = POD_CONTAINER(item, struct pod_call, link);
-        (*out_call)->state = POD_CALL_SENT;
+        out_item->call = POD_CONTAINER(item, struct pod_call, link);
+        out_item->call->state = POD_CALL_SENT;
         return true;
     }
     item = pod_list_pop_front(&host->cancels);
-    if (item == NULL)
-        return false;
-    *out_cancel = POD_CONTAINER(item, struct pod_call, cancel_link)->number;
-    return true;
+    if (item != NULL) {
+        out_item->cancel =
+            POD_CONTAINER(item, struct pod_call, cancel_link)->number;
+        return true;
+    }
+    bool reconnect = host->reconnect;
+    host->reconnect = false;
+    return reconnect;
+}
+
+static void outbox_tell(struct pod_host *host, const struct outbox_item *item)
+{
+    struct pod_driver *driver = host->driver;
+
+    if (item->call != NULL)
+        outbox_send(item->call);
+    else if (item->cancel != 0)
+        driver->ops->cancel(driver, item->cancel);
+    else
+        driver->ops->reconnect(driver);
 }
 
 static void outbox_turn_locked(struct pod_host *host, int turns)
 {
-    struct pod_call *call;
-    uint64_t cancel = 0;
+    struct outbox_item item;
 
-    while (turns-- > 0 && !host->stopping &&
-           outbox_next_locked(host, &call, &cancel)) {
+    while (turns-- > 0 && !host->stopping && outbox_next_locked(host, &item)) {
         pod_mutex_unlock(&host->outbox_lock);
-        if (call != NULL)
-            outbox_send(call);
-        else
-            host->driver->ops->cancel(host->driver, cancel);
+        outbox_tell(host, &item);
         pod_mutex_lock(&host->outbox_lock);
     }
 }
 
 static bool outbox_waits(const struct pod_host *host)
 {
-    return !pod_list_empty(&host->outbox) || !pod_list_empty(&host->cancels);
+    return !pod_list_empty(&host->outbox) || !pod_list_empty(&host->cancels) ||
+           host->reconnect;
 }
 
 void pod_outbox_drain(struct pod_host *host)
@@ -315,7 +390,14 @@ static void *outbox_thread(void *arg)
         outbox_turn_locked(host, OUTBOX_TURN);
         host->draining = false;
     }
+    while (host->ends && host->draining)
+        pod_cond_wait(&host->outbox_cond, &host->outbox_lock);
+    bool ends = host->ends;
     pod_mutex_unlock(&host->outbox_lock);
+    if (ends) {
+        (void)pthread_detach(pthread_self()); // nobody waits for it
+        pod_host_end(host);
+    }
     return NULL;
 }
 
@@ -339,4 +421,13 @@ void pod_outbox_stop(struct pod_host *host)
     if (host->has_thread)
         (void)pthread_join(host->thread, NULL);
     host->has_thread = false;
+}
+
+void pod_outbox_end(struct pod_host *host)
+{
+    pod_mutex_lock(&host->outbox_lock);
+    host->stopping = true;
+    host->ends = true;
+    pod_cond_broadcast(&host->outbox_cond);
+    pod_mutex_unlock(&host->outbox_lock);
 }

@@ -35,6 +35,8 @@ static void pod_init_lists(struct pod *pod)
     pod_list_init(&pod->local);
     pod_list_init(&pod->woken);
     pod_list_init(&pod->stalls);
+    pod_list_init(&pod->spare_cores);
+    pod_list_init(&pod->cordoned);
 }
 
 struct pod *pod_new(const struct pod_options *options)
@@ -57,6 +59,7 @@ struct pod *pod_new(const struct pod_options *options)
     pod->stall_due_ns = POD_NEVER;
     pod->stall_period_ns = pod_stall_period(options->stall_after_ns);
     pod_mutex_init(&pod->lock, POD_RANK_ENGINE, "pod");
+    pod_mutex_init(&pod->join_lock, POD_RANK_JOIN, "join");
     pod_mutex_init(&pod->staging_lock, POD_RANK_STAGING, "staging");
     pod_cond_init(&pod->timer_cond);
     pod_cond_init(&pod->idle_cond);
@@ -71,70 +74,12 @@ struct pod *pod_new(const struct pod_options *options)
     return NULL;
 }
 
-// ----------------------------------------------------------------------- hosts
-
-static void pod_host_free(struct pod_host *host)
-{
-    if (host == NULL)
-        return;
-    if (host->driver != NULL)
-        host->driver->ops->free(host->driver);
-    pod_mutex_fini(&host->outbox_lock);
-    pod_cond_fini(&host->outbox_cond);
-    pod_failure_unref(host->loss);
-    pod_host_info_free(host->info);
-    pod_free(host->address);
-    pod_free(host);
-}
-
-static struct pod_host *pod_host_new(struct pod *pod, const char *address)
-{
-    struct pod_host *host = pod_calloc(1, sizeof(*host));
-
-    if (host == NULL)
-        return NULL;
-    host->pod = pod;
-    host->id = (uint32_t)pod->host_count;
-    host->state = POD_HOST_CONNECTING;
-    pod_list_init(&host->handles);
-    pod_list_init(&host->calls);
-    pod_list_init(&host->outbox);
-    pod_list_init(&host->cancels);
-    pod_mutex_init(&host->outbox_lock, POD_RANK_OUTBOX, "outbox");
-    pod_cond_init(&host->outbox_cond);
-    host->address = pod_strdup(address);
-    if (host->address != NULL)
-        return host;
-    pod_host_free(host);
-    return NULL;
-}
-
-enum pod_code pod_add_host(struct pod *pod, struct pod_driver *owned_driver,
-                           const char *address, struct pod_err *err)
-{
-    struct pod_host *host = pod_host_new(pod, address);
-    struct pod_host **hosts = NULL;
-
-    if (host != NULL)
-        hosts = pod_realloc(pod->hosts, pod->host_count + 1,
-                            sizeof(struct pod_host *));
-    if (hosts == NULL) {
-        pod_host_free(host);
-        owned_driver->ops->free(owned_driver);
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory for host \"%s\"", address);
-    }
-    host->driver = owned_driver;
-    pod->hosts = hosts;
-    pod->hosts[pod->host_count++] = host;
-    return POD_OK;
-}
-
 // ------------------------------------------------------------------- the lock
 
 void pod_enter(struct pod *pod, struct pod_after *after)
 {
     *after = (struct pod_after){.pod = pod};
+    pod_list_init(&after->lost);
     pod_list_init(&after->transfers);
     pod_list_init(&after->garbage);
     pod_mutex_lock(&pod->lock);
@@ -153,18 +98,29 @@ static int64_t pod_due_locked(const struct pod *pod)
     return data < due ? data : due;
 }
 
-static void pod_kick(struct pod *pod, uint64_t kick)
-{
-    for (size_t i = 0; kick != 0 && i < pod->host_count; i++) {
-        if (kick & (UINT64_C(1) << (i % 64)))
-            pod_outbox_drain(pod->hosts[i]);
-    }
-}
-
 void pod_send(struct pod *pod)
 {
-    if (atomic_load(&pod->unsent) != 0)
-        pod_kick(pod, atomic_exchange(&pod->unsent, 0));
+    struct pod_kicked kicked;
+
+    if (!atomic_load(&pod->has_unsent))
+        return;
+    pod_mutex_lock(&pod->lock);
+    kicked = pod->unsent;
+    pod->unsent.count = 0;
+    atomic_store(&pod->has_unsent, false);
+    pod_mutex_unlock(&pod->lock);
+    pod_kicked_run(&kicked);
+}
+
+// What was to be sent at once is sent together with other things.
+static void pod_send_later_locked(struct pod *pod, struct pod_kicked *kicked)
+{
+    for (size_t i = 0; i < kicked->count; i++) {
+        pod_kicked_add(&pod->unsent, kicked->hosts[i]);
+        pod_host_unref(kicked->hosts[i]);
+    }
+    kicked->count = 0;
+    atomic_store(&pod->has_unsent, pod->unsent.count > 0);
 }
 
 static void pod_after_run(struct pod_after *after)
@@ -172,10 +128,9 @@ static void pod_after_run(struct pod_after *after)
     struct pod *pod = after->pod;
     struct pod_list *item;
 
-    if (after->later)
-        atomic_fetch_or(&pod->unsent, after->kick);
-    else
-        pod_kick(pod, after->kick);
+    pod_kicked_run(&after->kicked);
+    while ((item = pod_list_pop_front(&after->lost)) != NULL)
+        pod_call_lost(POD_CONTAINER(item, struct pod_call, link));
     while ((item = pod_list_pop_front(&after->transfers)) != NULL)
         pod_transfer_after(
             POD_CONTAINER(item, struct pod_transfer, after_link));
@@ -190,6 +145,7 @@ static void pod_after_run(struct pod_after *after)
 void pod_leave(struct pod *pod, struct pod_after *after)
 {
     pod_run_local_locked(pod, after);
+    pod_host_drained_locked(pod, after);
     pod_history_trim_locked(pod, after);
     if (pod_due_locked(pod) < pod->timer_ns)
         pod_cond_signal(&pod->timer_cond);
@@ -198,6 +154,8 @@ void pod_leave(struct pod *pod, struct pod_after *after)
     if (after->idle)
         pod_cond_broadcast(&pod->idle_cond);
     after->notes = pod->notes.count > 0;
+    if (after->later)
+        pod_send_later_locked(pod, &after->kicked);
     pod_mutex_unlock(&pod->lock);
     pod_after_run(after);
 }
@@ -287,15 +245,23 @@ enum pod_code pod_start(struct pod *pod, struct pod_err *err)
 static bool pod_hosts_answered(const struct pod *pod)
 {
     bool answered = true;
+    size_t cursor = 0;
+    const struct pod_host *host;
 
-    for (size_t i = 0; i < pod->host_count; i++)
-        answered = answered && pod->hosts[i]->answered;
+    while ((host = pod_host_next(pod, &cursor)) != NULL)
+        answered = answered && host->answered;
     return answered;
 }
 
 static bool pod_is_idle(const struct pod *pod)
 {
     return pod->open_count == 0;
+}
+
+// Removed hosts have closed their drivers.
+static bool pod_hosts_ended(const struct pod *pod)
+{
+    return pod->reaping == 0;
 }
 
 static void pod_await(struct pod *pod, bool (*done)(const struct pod *pod),
@@ -326,6 +292,7 @@ void pod_drain(struct pod *pod)
     pod_enter(pod, &after);
     if (pod->phase == POD_PHASE_RUNNING)
         pod->phase = POD_PHASE_DRAINING;
+    pod_judge_locked(pod);
     pod_wake_all_locked(pod, &after);
     pod_leave(pod, &after);
 }
@@ -350,19 +317,24 @@ void pod_await_idle(struct pod *pod, int64_t timeout_ns)
 
 void pod_stop(struct pod *pod)
 {
+    struct pod_host *host;
+    size_t cursor;
+
     pod_drain(pod);
     pod_end_all(pod);
+    pod_mutex_lock(&pod->join_lock); // no host is just being added
     pod_mutex_lock(&pod->lock);
     pod->phase = POD_PHASE_STOPPED;
     pod_cond_broadcast(&pod->timer_cond);
     pod_mutex_unlock(&pod->lock);
+    pod_mutex_unlock(&pod->join_lock);
     if (pod->has_timer)
         (void)pthread_join(pod->timer, NULL);
     pod->has_timer = false;
-    for (size_t i = 0; i < pod->host_count; i++)
-        pod_outbox_stop(pod->hosts[i]);
-    for (size_t i = 0; i < pod->host_count; i++) {
-        struct pod_host *host = pod->hosts[i];
+    pod_await(pod, pod_hosts_ended, POD_NEVER);
+    for (cursor = 0; (host = pod_host_next(pod, &cursor)) != NULL;)
+        pod_outbox_stop(host);
+    for (cursor = 0; (host = pod_host_next(pod, &cursor)) != NULL;) {
         if (host->opened)
             host->driver->ops->close(host->driver);
         host->opened = false;
@@ -393,8 +365,10 @@ void pod_destroy(struct pod *pod)
     while ((item = pod_list_pop_front(&pod->compiled)) != NULL)
         pod_compiled_free(POD_CONTAINER(item, struct pod_compiled, link));
     pod_topology_fini(pod); // looks at the hosts
+    for (size_t i = 0; i < pod->unsent.count; i++)
+        pod_host_unref(pod->unsent.hosts[i]);
     for (size_t i = 0; i < pod->host_count; i++)
-        pod_host_free(pod->hosts[i]);
+        pod_host_unref(pod->hosts[i]);
     pod_free(pod->hosts);
     pod_sched_free(pod->sched);
     pod_changes_fini(&pod->changes);
@@ -403,6 +377,7 @@ void pod_destroy(struct pod *pod)
     pod_notes_fini(pod);
     pod_failure_unref(pod->fallback);
     pod_mutex_fini(&pod->lock);
+    pod_mutex_fini(&pod->join_lock);
     pod_mutex_fini(&pod->staging_lock);
     pod_cond_fini(&pod->timer_cond);
     pod_cond_fini(&pod->idle_cond);

@@ -24,6 +24,7 @@
 #include "core/base/trace.h"
 #include "core/driver/driver.h"
 #include "core/hlo/shape.h"
+#include "core/pod/conditions.h"
 #include "core/pod/stream.h"
 #include "core/sched/sched.h"
 
@@ -56,7 +57,8 @@ struct pod_options {
 struct pod *pod_new(const struct pod_options *options);
 
 // Adds a host before pod_start. Takes the driver over. `address` is shown to
-// users. Hosts number from 0 in the order they are added.
+// users. Hosts number from 0 in the order they are added. Once the pod runs
+// there is pod_join_host.
 enum pod_code pod_add_host(struct pod *pod, struct pod_driver *owned_driver,
                            const char *address, struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -695,13 +697,6 @@ void pod_staging_usage(struct pod *pod, uint64_t *out_used, uint64_t *out_max);
 
 // ----------------------------------------------------------------- topology
 
-enum pod_host_state {
-    POD_HOST_CONNECTING,
-    POD_HOST_READY,
-    POD_HOST_CORDONED,
-    POD_HOST_LOST,
-};
-
 const char *pod_host_state_name(enum pod_host_state state);
 
 // What a host does, as it sees it itself: for all its clients.
@@ -725,10 +720,11 @@ struct pod_host_view {
     unsigned accepts;
     uint32_t chip_count;
     uint32_t core_count;
-    uint64_t open_operations;
+    uint64_t open_operations; // that it has a part in
     uint64_t finished_operations;
     uint64_t buffers;
     struct pod_host_load load;
+    struct pod_condition conditions[POD_CONDITION_COUNT]; // by type
 };
 
 struct pod_chip_view {
@@ -756,9 +752,15 @@ struct pod_link_view {
     uint32_t to;
 };
 
+// Hosts, chips and cores are in the order of their ids. Hosts that were removed
+// are not among them, nor what they had: their ids are not used again.
 struct pod_topology_view {
     const struct pod_host_view *hosts;
     size_t host_count;
+    uint32_t host_ids; // those that were given are below these
+    uint32_t core_ids;
+    struct pod_condition ready; // of the pod as a whole
+    uint64_t open_operations;   // of the pod
     const struct pod_chip_view *chips;
     size_t chip_count;
     const struct pod_core_view *cores;
@@ -774,19 +776,68 @@ enum pod_code pod_get_topology(struct pod *pod,
     __attribute__((warn_unused_result));
 void pod_topology_view_fini(struct pod_topology_view *view);
 
-// NOT_FOUND if there is no such host.
+// The host or core of that id; NULL: it is not there (any more).
+const struct pod_host_view *
+pod_topology_host(const struct pod_topology_view *view, uint32_t id);
+const struct pod_core_view *
+pod_topology_core(const struct pod_topology_view *view, uint32_t id);
+
+// The errors of all that names a host: NOT_FOUND, EXPIRED (it was removed).
 enum pod_code pod_cordon(struct pod *pod, uint32_t host, bool cordon,
                          struct pod_err *err)
     __attribute__((warn_unused_result));
 enum pod_code pod_reconnect(struct pod *pod, uint32_t host, struct pod_err *err)
     __attribute__((warn_unused_result));
 
+// Registers unless the host is drained (DRAINED is TRUE), was removed, or the
+// pod drains: then returns false. A registered waiter is woken once, when one
+// of these comes; pod_wait_remove and pod_take_woken serve it as any other.
+bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter,
+                      uint32_t host);
+
+// ------------------------------------------------------------ hosts at run
+// time
+
+enum { POD_MAX_HOSTS = 1024 }; // that are there at one time
+
+// Makes the driver of a host that is to be added. Without a lock of the pod but
+// the one that keeps additions apart; may take its time.
+struct pod_driver_maker {
+    enum pod_code (*make)(void *arg, uint32_t host,
+                          struct pod_driver **out_driver, struct pod_err *err);
+    void *arg;
+};
+
+// Adds a host to a pod that runs (`address` NULL: it is called local:ID). It
+// has the next id, is CONNECTING, and becomes
+// READY by itself. Its chips and cores get the ids behind all others. Errors:
+// HOST_EXISTS (a host that is there has the address), TOO_MANY_HOSTS, DRAINING,
+// OUT_OF_MEMORY, those of the maker.
+enum pod_code pod_join_host(struct pod *pod, const char *address,
+                            const struct pod_driver_maker *maker,
+                            uint32_t *out_id, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
+// Takes a host away for ever; does not wait for its driver, which is closed by
+// a thread of the host's own. Refused with IN_USE while operations are open on
+// it or buffers or loads live there, unless `force`: then it is as if the host
+// had been lost.
+enum pod_code pod_remove_host(struct pod *pod, uint32_t host, bool force,
+                              struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 // ----------------------------------------------------------------- counters
+
+struct pod_host_sum {
+    uint32_t host;
+    uint64_t operations;
+};
 
 struct pod_summary {
     uint64_t by_state[POD_SCHED_LOST + 1]; // of the operations kept
     uint64_t by_kind[POD_KIND_COUNT];
-    const uint64_t *by_host; // operations kept that have one host
+    // Operations kept that have one host, for the hosts that are there.
+    const struct pod_host_sum *by_host;
     size_t host_count;
     uint64_t revision;
     uint64_t last_number;

@@ -2,6 +2,8 @@
 // The end of many things at once: the reset of the pod, and its stop.
 #include "core/pod/engine.h"
 
+#include "core/base/mem.h"
+
 void pod_end_all_locked(struct pod *pod, const struct pod_op *but,
                         enum pod_reason reason, const char *text,
                         struct pod_after *after)
@@ -68,28 +70,61 @@ static void reset_lost_handles(struct pod *pod, uint64_t number)
 void pod_reset_all_locked(struct pod *pod, struct pod_op *reset,
                           struct pod_after *after)
 {
+    size_t cursor = 0;
+    struct pod_host *host;
+
     pod_end_all_locked(pod, reset, POD_REASON_POD_RESET, "the pod was reset",
                        after);
-    for (size_t i = 0; i < pod->host_count; i++)
-        reset_host_handles(pod, pod->hosts[i], reset->number);
+    while ((host = pod_host_next(pod, &cursor)) != NULL)
+        reset_host_handles(pod, host, reset->number);
     reset_programs(pod, reset->number);
     reset_lost_handles(pod, reset->number);
     if (!reset->settled)
         pod->reset = reset;
 }
 
+// Hosts may have been added since the request was read. Its calls are idle.
+static bool reset_room(const struct pod *pod, struct pod_op *op)
+{
+    size_t count = atomic_load(&pod->live_hosts);
+
+    if (count <= op->call_count)
+        return true;
+    struct pod_call *calls = pod_calloc(count, sizeof(*calls));
+    struct pod_outcome *outcomes = pod_calloc(count, sizeof(*outcomes));
+    if (calls == NULL || outcomes == NULL) {
+        pod_free(calls);
+        pod_free(outcomes);
+        return false;
+    }
+    pod_free(op->calls);
+    pod_free(op->outcomes);
+    op->calls = calls;
+    op->outcomes = outcomes;
+    op->call_count = count;
+    return true;
+}
+
 void pod_reset_launch_locked(struct pod *pod, struct pod_op *op,
                              struct pod_after *after)
 {
-    for (size_t i = 0; i < pod->host_count; i++) {
-        struct pod_host *host = pod->hosts[i];
+    size_t cursor = 0;
+    struct pod_host *host;
+
+    if (!reset_room(pod, op)) {
+        pod_launch_fail_locked(pod, op, POD_REASON_OUT_OF_MEMORY,
+                               "no memory for the calls to all hosts");
+        return;
+    }
+    while ((host = pod_host_next(pod, &cursor)) != NULL) {
+        struct pod_call *call = &op->calls[op->outcome_count];
         if (!pod_host_up(host))
             continue;
-        op->calls[i].index = (uint32_t)op->outcome_count;
+        call->index = (uint32_t)op->outcome_count;
         op->outcomes[op->outcome_count++] =
             (struct pod_outcome){.host = host->id, .state = POD_SCHED_RUNNING};
-        pod_call_init(&op->calls[i], op, host, POD_CALL_RESET, op->number);
-        pod_call_queue_locked(&op->calls[i], after);
+        pod_call_init(call, op, host, POD_CALL_RESET, op->number);
+        pod_call_queue_locked(call, after);
     }
     if (op->outcome_count == 0)
         pod_done_local_locked(pod, op);

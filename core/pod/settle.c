@@ -210,6 +210,12 @@ static void history_expire_handle(struct pod *pod, struct pod_op *op)
     }
 }
 
+static void history_leave_host(struct pod *pod, struct pod_host *host)
+{
+    host->kept_operations--;
+    pod_host_release_locked(pod, host);
+}
+
 static void history_expire(struct pod *pod, struct pod_op *op,
                            struct pod_after *after)
 {
@@ -219,9 +225,9 @@ static void history_expire(struct pod *pod, struct pod_op *op,
     pod_table_remove(&pod->table, op->number);
     pod->by_state[op->state]--;
     pod->by_kind[op->kind]--;
-    if (op->host != POD_NO_ID)
-        pod->hosts[op->host]->kept_operations--;
     history_expire_handle(pod, op);
+    if (op->host != POD_NO_ID)
+        history_leave_host(pod, pod->hosts[op->host]);
     pod_list_push_back(&after->garbage, &op->link);
 }
 

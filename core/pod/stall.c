@@ -223,15 +223,20 @@ static bool stall_is_due(struct pod *pod)
 void pod_stall_tick(struct pod *pod)
 {
     struct pod_after after;
+    struct pod_host *host = NULL;
+    size_t cursor = 0;
     bool open = false;
 
     if (!stall_is_due(pod))
         return;
     // One host at a time, so that the lock is never held for long.
-    for (size_t i = 0; i < pod->host_count; i++) {
+    for (bool more = true; more; more = host != NULL) {
         pod_enter(pod, &after);
-        stall_look_locked(pod, pod->hosts[i], &after);
-        open = open || !pod_list_empty(&pod->hosts[i]->calls);
+        host = pod_host_next(pod, &cursor);
+        if (host != NULL) {
+            stall_look_locked(pod, host, &after);
+            open = open || !pod_list_empty(&host->calls);
+        }
         if (open)
             pod->stall_due_ns = pod_time_add(pod->now_ns, pod->stall_period_ns);
         pod_leave(pod, &after);

@@ -4,30 +4,48 @@
 #include "core/base/mem.h"
 #include "core/pod/internal.h"
 
+// More hosts than there is room for: by_host is NULL.
+static void summary_fill(const struct pod *pod, struct pod_summary *summary,
+                         struct pod_host_sum *sums, size_t capacity)
+{
+    size_t cursor = 0;
+    const struct pod_host *host;
+
+    memcpy(summary->by_state, pod->by_state, sizeof(summary->by_state));
+    memcpy(summary->by_kind, pod->by_kind, sizeof(summary->by_kind));
+    summary->revision = pod->revision;
+    summary->last_number = pod->last_number;
+    while ((host = pod_host_next(pod, &cursor)) != NULL) {
+        if (summary->host_count < capacity)
+            sums[summary->host_count] = (struct pod_host_sum){
+                .host = host->id, .operations = host->kept_operations};
+        summary->host_count++;
+    }
+    summary->by_host = summary->host_count <= capacity ? sums : NULL;
+}
+
 enum pod_code pod_get_summary(struct pod *pod, struct pod_summary *out_summary,
                               struct pod_err *err)
 {
     struct pod_summary summary;
 
-    pod_mutex_lock(&pod->lock);
-    size_t host_count = pod->host_count; // fixed after the start
-    pod_mutex_unlock(&pod->lock);
-    uint64_t *by_host = pod_calloc(host_count, sizeof(*by_host));
-    if (by_host == NULL)
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory for the counts of %zu hosts", host_count);
+    size_t capacity = atomic_load(&pod->live_hosts);
+    struct pod_host_sum *sums = NULL;
 
-    summary.by_host = by_host;
-    summary.host_count = host_count;
-    summary.memory = by_host;
-    pod_mutex_lock(&pod->lock);
-    memcpy(summary.by_state, pod->by_state, sizeof(summary.by_state));
-    memcpy(summary.by_kind, pod->by_kind, sizeof(summary.by_kind));
-    summary.revision = pod->revision;
-    summary.last_number = pod->last_number;
-    for (size_t i = 0; i < host_count; i++)
-        by_host[i] = pod->hosts[i]->kept_operations;
-    pod_mutex_unlock(&pod->lock);
+    do {
+        summary.host_count = 0;
+        pod_free(sums);
+        sums = pod_calloc(capacity, sizeof(*sums));
+        if (sums == NULL)
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                               "no memory for the counts of %zu hosts",
+                               capacity);
+        pod_mutex_lock(&pod->lock);
+        summary_fill(pod, &summary, sums, capacity);
+        pod_mutex_unlock(&pod->lock);
+        capacity = summary.host_count;
+    } while (summary.by_host == NULL);
+    summary.memory = sums;
     *out_summary = summary;
     return POD_OK;
 }

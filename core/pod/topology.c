@@ -3,8 +3,9 @@
 //
 // A host gets its places when it and all hosts before it have answered once,
 // well or badly, and keeps them for the life of the pod: ids of cores and chips
-// are dense, never change and never go. A host that is lost keeps its ids; one
-// that comes back must be the machine it was.
+// are given in order and never change. A host that is lost keeps its ids; one
+// that comes back must be the machine it was. One that is removed takes its ids
+// with it.
 //
 // Placing allocates under the lock: once in a host's life, and of a size that
 // pod_host_info_new has bounded.
@@ -12,6 +13,9 @@
 
 #include "core/base/mem.h"
 #include "core/pod/internal.h"
+
+// Of cores or chips, in the life of a pod: 4,096 times those of a big host.
+enum { TOPOLOGY_MAX_IDS = 1 << 24 };
 
 struct topology_span {
     int64_t first;
@@ -32,17 +36,16 @@ static void topology_stretch(struct topology_span *span, int32_t x)
 static int32_t topology_shift(const struct pod *pod,
                               const struct pod_host *host)
 {
-    struct pod_slice_key key =
-        pod_slice_key(host->info, host->id, pod->host_count);
     struct topology_span own = {INT32_MAX, INT32_MIN};
     struct topology_span taken = {INT32_MAX, INT32_MIN};
 
     for (size_t i = 0; i < host->info->chip_count; i++)
         topology_stretch(&own, host->info->chips[i].x);
     for (size_t i = 0; i < pod->chip_count; i++) {
-        const struct pod_host *other = pod->hosts[pod->chips[i].host];
-        if (pod_slice_equal(
-                key, pod_slice_key(other->info, other->id, pod->host_count)))
+        const struct pod_host *other = pod_host_at(pod, pod->chips[i].host);
+        if (other == NULL)
+            continue;
+        if (pod_slice_equal(host->slice, other->slice))
             return other->shift;
         topology_stretch(&taken, pod->chips[i].x);
     }
@@ -83,17 +86,32 @@ static struct pod_core *topology_new_core(struct pod *pod, unsigned features)
 {
     uint32_t window = (features & POD_DRIVER_WAITS) != 0 ? POD_AHEAD_WINDOW : 1;
 
-    struct pod_core *core = pod_calloc(1, sizeof(*core));
+    struct pod_list *spare = pod_list_pop_front(&pod->spare_cores);
+    struct pod_core *core = NULL;
 
-    if (core == NULL)
-        return NULL;
-    core->lane = pod_sched_add_lane(pod->sched, window);
-    if (core->lane == UINT32_MAX) {
-        pod_free(core);
-        return NULL;
+    if (spare != NULL) {
+        core = POD_CONTAINER(spare, struct pod_core, spare_link);
+        *core = (struct pod_core){.lane = core->lane};
+        pod_sched_set_window(pod->sched, core->lane, window);
+    } else {
+        core = pod_calloc(1, sizeof(*core));
+        if (core == NULL)
+            return NULL;
+        core->lane = pod_sched_add_lane(pod->sched, window);
     }
+    pod_list_init(&core->spare_link);
     pod_list_init(&core->frees);
-    return core;
+    if (core->lane != UINT32_MAX)
+        return core;
+    pod_free(core);
+    return NULL;
+}
+
+// A core that is not in use any more leaves its lane to another.
+static void topology_spare_core(struct pod *pod, size_t id)
+{
+    pod_list_push_back(&pod->spare_cores, &pod->cores[id]->spare_link);
+    pod->cores[id] = NULL;
 }
 
 // Makes the records of a host's cores behind those the pod has, without
@@ -112,7 +130,7 @@ static bool topology_make_cores(struct pod *pod,
     if (made == info->core_count)
         return true;
     while (made > 0)
-        pod_free(pod->cores[pod->core_count + --made]);
+        topology_spare_core(pod, pod->core_count + --made);
     return false;
 }
 
@@ -132,11 +150,14 @@ static void topology_add_cores(struct pod *pod, struct pod_host *host)
     }
 }
 
-// Room in the pod's tables for one more host.
+// Room in the pod's tables for one more host, and ids.
 static bool topology_reserve(struct pod *pod, const struct pod_host_info *info)
 {
     size_t core_count = pod->core_count + info->core_count;
     size_t chip_count = pod->chip_count + info->chip_count;
+
+    if (core_count > TOPOLOGY_MAX_IDS || chip_count > TOPOLOGY_MAX_IDS)
+        return false;
     struct pod_core **cores =
         pod_realloc(pod->cores, core_count, sizeof(struct pod_core *));
 
@@ -166,10 +187,10 @@ static bool topology_place(struct pod *pod, struct pod_host *host)
 // was no memory for one; it is tried again when another host answers.
 static bool topology_settle(struct pod *pod)
 {
-    for (size_t i = 0; i < pod->host_count; i++) {
-        struct pod_host *host = pod->hosts[i];
-        if (!host->answered)
-            break;
+    size_t cursor = 0;
+    struct pod_host *host;
+
+    while ((host = pod_host_next(pod, &cursor)) != NULL && host->answered) {
         if (host->placed || host->info == NULL)
             continue;
         if (!topology_place(pod, host))
@@ -178,36 +199,86 @@ static bool topology_settle(struct pod *pod)
     return true;
 }
 
+// The host that has a place in a slice, or NULL: none, or it is `but`.
+static const struct pod_host *topology_in_slice(const struct pod *pod,
+                                                struct pod_slice_key slice,
+                                                int32_t place,
+                                                const struct pod_host *but)
+{
+    size_t cursor = 0;
+    const struct pod_host *host;
+
+    while ((host = pod_host_next(pod, &cursor)) != NULL) {
+        if (host != but && host->info != NULL &&
+            host->info->slice_host == place &&
+            pod_slice_equal(host->slice, slice))
+            return host;
+    }
+    return NULL;
+}
+
+// A host that was added later takes the first place that is free for it in a
+// slice of that size, or begins one: a slice may be added host by host, and a
+// host of one be replaced.
+static struct pod_slice_key
+topology_join_slice(const struct pod *pod, const struct pod_host *host,
+                    const struct pod_host_info *info)
+{
+    size_t cursor = 0;
+    const struct pod_host *other;
+
+    while ((other = pod_host_next(pod, &cursor)) != NULL) {
+        if (other != host && other->info != NULL &&
+            other->slice.hosts == info->slice_hosts &&
+            topology_in_slice(pod, other->slice, info->slice_host, host) ==
+                NULL)
+            return other->slice;
+    }
+    // Not a number that hosts of the start may have come to.
+    return (struct pod_slice_key){.hosts = info->slice_hosts,
+                                  .base = (int64_t)UINT32_MAX + host->id};
+}
+
+// The slice of a host, which never changes while it says the same of itself,
+// whoever else comes or goes.
+static struct pod_slice_key topology_slice(const struct pod *pod,
+                                           const struct pod_host *host,
+                                           const struct pod_host_info *info)
+{
+    if (host->info != NULL && host->info->slice_hosts == info->slice_hosts &&
+        host->info->slice_host == info->slice_host)
+        return host->slice;
+    if (host->id < pod->first_hosts || info->slice_hosts == 1)
+        return pod_slice_key(info, host->id, pod->first_hosts);
+    return topology_join_slice(pod, host, info);
+}
+
 // Whether another host claims the place of this one in its slice.
 static enum pod_code topology_check_slice(const struct pod *pod,
                                           const struct pod_host *host,
                                           const struct pod_host_info *info,
+                                          struct pod_slice_key slice,
                                           struct pod_err *err)
 {
     if (info->slice_hosts == 1)
         return POD_OK;
-    struct pod_slice_key key = pod_slice_key(info, host->id, pod->host_count);
-    for (size_t i = 0; i < pod->host_count; i++) {
-        const struct pod_host *other = pod->hosts[i];
-        if (other == host || other->info == NULL ||
-            other->info->slice_host != info->slice_host)
-            continue;
-        struct pod_slice_key other_key =
-            pod_slice_key(other->info, other->id, pod->host_count);
-        if (pod_slice_equal(key, other_key))
-            return pod_err_set(err, POD_REASON_WORKER_ERROR,
-                               "host says it is number %d of its slice, and "
-                               "so does host %u",
-                               info->slice_host, other->id);
-    }
-    return POD_OK;
+    const struct pod_host *other =
+        topology_in_slice(pod, slice, info->slice_host, host);
+    if (other == NULL)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_WORKER_ERROR,
+                       "host says it is number %d of its slice, and so does "
+                       "host %u",
+                       info->slice_host, other->id);
 }
 
 static void topology_take_info(struct pod *pod, struct pod_host *host,
-                               struct pod_host_info *info)
+                               struct pod_host_info *info,
+                               struct pod_slice_key slice)
 {
     pod_host_info_free(host->info);
     host->info = info;
+    host->slice = slice;
     host->features = info->features;
     host->accepts = info->accepts;
     for (uint32_t i = 0; host->placed && i < host->core_count; i++)
@@ -219,19 +290,20 @@ enum pod_code pod_topology_ready_locked(struct pod *pod, struct pod_host *host,
                                         struct pod_host_info *owned_info,
                                         struct pod_err *err)
 {
+    struct pod_slice_key slice = topology_slice(pod, host, owned_info);
     enum pod_code code = POD_OK;
 
     host->answered = true;
     if (host->info != NULL)
         code = pod_host_info_same(host->info, owned_info, err);
     if (code == POD_OK)
-        code = topology_check_slice(pod, host, owned_info, err);
+        code = topology_check_slice(pod, host, owned_info, slice, err);
     if (code != POD_OK) {
         pod_host_info_free(owned_info);
         (void)topology_settle(pod);
         return code;
     }
-    topology_take_info(pod, host, owned_info);
+    topology_take_info(pod, host, owned_info, slice);
     if (!topology_settle(pod) && !host->placed)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the cores of host %u", host->id);
@@ -244,8 +316,20 @@ void pod_topology_failed_locked(struct pod *pod, struct pod_host *host)
     (void)topology_settle(pod);
 }
 
+void pod_topology_forget_locked(struct pod *pod, struct pod_host *host)
+{
+    for (uint32_t i = 0; host->placed && i < host->core_count; i++)
+        topology_spare_core(pod, host->first_core + i);
+}
+
 void pod_topology_fini(struct pod *pod)
 {
+    struct pod_list *item;
+    size_t cursor = 0;
+    struct pod_host *host;
+
+    while ((item = pod_list_pop_front(&pod->spare_cores)) != NULL)
+        pod_free(POD_CONTAINER(item, struct pod_core, spare_link));
     for (size_t i = 0; i < pod->core_count; i++)
         pod_free(pod->cores[i]);
     pod_free(pod->cores);
@@ -254,8 +338,8 @@ void pod_topology_fini(struct pod *pod)
     pod->chips = NULL;
     pod->core_count = 0;
     pod->chip_count = 0;
-    for (size_t i = 0; i < pod->host_count; i++) {
-        pod_host_info_free(pod->hosts[i]->info);
-        pod->hosts[i]->info = NULL;
+    while ((host = pod_host_next(pod, &cursor)) != NULL) {
+        pod_host_info_free(host->info);
+        host->info = NULL;
     }
 }

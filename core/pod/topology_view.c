@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts, chips, cores and links as they are shown, and what users may do with
-// hosts.
+// Hosts, chips, cores and links as they are shown.
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -17,6 +16,10 @@ struct topology_lay {
     size_t host_count;
     size_t chip_count;
     size_t core_count;
+    uint32_t host_ids;
+    uint32_t core_ids;
+    struct pod_condition ready;
+    uint64_t open_operations;
 };
 
 static void topology_lay_host(const struct pod_host *host,
@@ -46,13 +49,14 @@ static void topology_lay_host(const struct pod_host *host,
         view.chip_count = (uint32_t)info->chip_count;
         view.core_count = (uint32_t)info->core_count;
     }
+    memcpy(view.conditions, host->conditions, sizeof(view.conditions));
     if (out_view != NULL)
         *out_view = view;
 }
 
 static void topology_lay_chips(const struct pod *pod, struct topology_lay *lay)
 {
-    lay->chip_count = pod->chip_count;
+    lay->chip_count = 0;
     lay->chips = pod_carve(&lay->carver, pod->chip_count, sizeof(*lay->chips));
     lay->links =
         pod_carve(&lay->carver, 3 * pod->chip_count, sizeof(*lay->links));
@@ -61,7 +65,10 @@ static void topology_lay_chips(const struct pod *pod, struct topology_lay *lay)
         return;
     for (size_t i = 0; i < pod->chip_count; i++) {
         const struct pod_chip *chip = &pod->chips[i];
-        lay->chips[i] = (struct pod_chip_view){
+        const struct pod_host *host = pod_host_at(pod, chip->host);
+        if (host == NULL)
+            continue;
+        lay->chips[lay->chip_count] = (struct pod_chip_view){
             .id = chip->id,
             .host = chip->host,
             .x = chip->x,
@@ -70,9 +77,8 @@ static void topology_lay_chips(const struct pod *pod, struct topology_lay *lay)
             .first_core = chip->first_core,
             .core_count = chip->core_count,
         };
-        lay->sites[i] = (struct pod_site){
-            .slice = pod_slice_key(pod->hosts[chip->host]->info, chip->host,
-                                   pod->host_count),
+        lay->sites[lay->chip_count++] = (struct pod_site){
+            .slice = host->slice,
             .x = chip->x,
             .y = chip->y,
             .z = chip->z,
@@ -83,11 +89,13 @@ static void topology_lay_chips(const struct pod *pod, struct topology_lay *lay)
 
 static void topology_lay_cores(const struct pod *pod, struct topology_lay *lay)
 {
-    lay->core_count = pod->core_count;
+    lay->core_count = 0;
     lay->cores = pod_carve(&lay->carver, pod->core_count, sizeof(*lay->cores));
     for (size_t i = 0; lay->cores != NULL && i < pod->core_count; i++) {
         const struct pod_core *core = pod->cores[i];
-        struct pod_core_view *view = &lay->cores[i];
+        if (core == NULL || pod_host_at(pod, core->host) == NULL)
+            continue;
+        struct pod_core_view *view = &lay->cores[lay->core_count++];
         *view = (struct pod_core_view){
             .id = core->id,
             .host = core->host,
@@ -104,12 +112,23 @@ static void topology_lay_cores(const struct pod *pod, struct topology_lay *lay)
 
 static void topology_lay_locked(const struct pod *pod, struct topology_lay *lay)
 {
+    size_t cursor = 0;
+    const struct pod_host *host;
+
     lay->carver.used = 0;
-    lay->host_count = pod->host_count;
-    lay->hosts = pod_carve(&lay->carver, pod->host_count, sizeof(*lay->hosts));
-    for (size_t i = 0; i < pod->host_count; i++)
-        topology_lay_host(pod->hosts[i], lay,
-                          lay->hosts == NULL ? NULL : &lay->hosts[i]);
+    lay->host_ids = (uint32_t)pod->host_count;
+    lay->core_ids = (uint32_t)pod->core_count;
+    lay->ready = pod->ready;
+    lay->open_operations = pod->open_count;
+    lay->host_count = 0;
+    lay->hosts = pod_carve(&lay->carver, atomic_load(&pod->live_hosts),
+                           sizeof(*lay->hosts));
+    while ((host = pod_host_next(pod, &cursor)) != NULL) {
+        topology_lay_host(host, lay,
+                          lay->hosts == NULL ? NULL
+                                             : &lay->hosts[lay->host_count]);
+        lay->host_count++;
+    }
     topology_lay_cores(pod, lay);
     topology_lay_chips(pod, lay);
 }
@@ -137,6 +156,10 @@ enum pod_code pod_get_topology(struct pod *pod,
     *out_view = (struct pod_topology_view){
         .hosts = lay.hosts,
         .host_count = lay.host_count,
+        .host_ids = lay.host_ids,
+        .core_ids = lay.core_ids,
+        .ready = lay.ready,
+        .open_operations = lay.open_operations,
         .chips = lay.chips,
         .chip_count = lay.chip_count,
         .cores = lay.cores,
@@ -156,54 +179,24 @@ void pod_topology_view_fini(struct pod_topology_view *view)
     view->memory = NULL;
 }
 
-// ---------------------------------------------------------------- operating
+// ------------------------------------------------------------------- finding
 
-// NULL with err set: there is no such host.
-static struct pod_host *topology_find_host(const struct pod *pod, uint32_t id,
-                                           struct pod_err *err)
+const struct pod_host_view *
+pod_topology_host(const struct pod_topology_view *view, uint32_t id)
 {
-    if (id < pod->host_count)
-        return pod->hosts[id];
-    (void)pod_err_set(err, POD_REASON_NOT_FOUND,
-                      "there is no host %u, the pod has %zu", id,
-                      pod->host_count);
+    for (size_t i = 0; i < view->host_count; i++) {
+        if (view->hosts[i].id == id)
+            return &view->hosts[i];
+    }
     return NULL;
 }
 
-enum pod_code pod_cordon(struct pod *pod, uint32_t id, bool cordon,
-                         struct pod_err *err)
+const struct pod_core_view *
+pod_topology_core(const struct pod_topology_view *view, uint32_t id)
 {
-    struct pod_after after;
-
-    pod_enter(pod, &after);
-    struct pod_host *host = topology_find_host(pod, id, err);
-    enum pod_host_state before = POD_HOST_LOST;
-    enum pod_host_state state = POD_HOST_LOST;
-    if (host != NULL) {
-        before = host->state;
-        host->cordoned = cordon;
-        if (host->state == POD_HOST_READY || host->state == POD_HOST_CORDONED)
-            host->state = cordon ? POD_HOST_CORDONED : POD_HOST_READY;
-        state = host->state;
-        pod_changed_host_locked(pod, host);
+    for (size_t i = 0; i < view->core_count; i++) {
+        if (view->cores[i].id == id)
+            return &view->cores[i];
     }
-    pod_leave(pod, &after);
-    if (state != before)
-        pod_note_host(POD_LOG_INFO, host, state, NULL);
-    return host == NULL ? POD_NOT_FOUND : POD_OK;
-}
-
-enum pod_code pod_reconnect(struct pod *pod, uint32_t id, struct pod_err *err)
-{
-    pod_mutex_lock(&pod->lock);
-    struct pod_host *host = topology_find_host(pod, id, err);
-    bool open =
-        pod->phase == POD_PHASE_RUNNING || pod->phase == POD_PHASE_DRAINING;
-    pod_mutex_unlock(&pod->lock);
-    if (host == NULL)
-        return POD_NOT_FOUND;
-    // The driver of a host is fixed once the pod runs.
-    if (open)
-        host->driver->ops->reconnect(host->driver);
-    return POD_OK;
+    return NULL;
 }

@@ -55,6 +55,13 @@ uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window)
     return pod_sched_lanes_add(&sched->lanes, window);
 }
 
+void pod_sched_set_window(struct pod_sched *sched, uint32_t lane,
+                          uint32_t window)
+{
+    assert(window >= 1 && pod_sched_lane_depth(sched, lane) == 0);
+    sched->lanes.items[lane].window = window;
+}
+
 // Adds to the node's effect of this step; the first time it goes to the end
 // of the list.
 static void sched_note(struct pod_sched *sched, struct pod_sched_node *node,

@@ -128,6 +128,9 @@ void pod_sched_free(struct pod_sched *sched);
 // A new lane: a queue in which at most `window` (>= 1) nodes are launched and
 // not settled at a time. Lanes number from 0. UINT32_MAX: no memory.
 uint32_t pod_sched_add_lane(struct pod_sched *sched, uint32_t window);
+// Another window (>= 1) for a lane that no node has a place in.
+void pod_sched_set_window(struct pod_sched *sched, uint32_t lane,
+                          uint32_t window);
 
 // Takes memory for the next `nodes` SUBMITs, which have at most `edges`
 // dependencies in all and the places of `lanes` (with repetition): they cannot

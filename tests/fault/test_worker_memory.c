@@ -100,7 +100,7 @@ static void open_pair(struct pair *pair, bool plain)
                          : near_worker_start(make_inproc(gangs), gangs, CORES);
     pod_gang_hub_unref(gangs);
     options.address = near_worker_address(pair->worker);
-    assert_int_equal(pod_grpc_hub_new(1, NULL, &pair->hub, NULL), POD_OK);
+    assert_int_equal(pod_grpc_hub_new(NULL, &pair->hub, NULL), POD_OK);
     options.hub = pair->hub;
     assert_int_equal(pod_grpc_driver_new(&options, &pair->driver, NULL),
                      POD_OK);

@@ -310,7 +310,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pod_mutex_init(&fuzz.lock, FUZZ_RANK, "fuzz");
     pod_cond_init(&fuzz.changed);
     fake_rpc_set_peer(&peer);
-    fuzz_check(pod_grpc_hub_new(1, NULL, &options.hub, NULL) == POD_OK);
+    fuzz_check(pod_grpc_hub_new(NULL, &options.hub, NULL) == POD_OK);
     fuzz_check(pod_grpc_driver_new(&options, &driver, NULL) == POD_OK);
     fuzz_run(&fuzz, driver);
     driver->ops->free(driver);

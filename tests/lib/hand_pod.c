@@ -24,9 +24,18 @@ static void hand_init_hosts(struct hand_pod *hand)
         hand->host_table[i] = &hand->hosts[i];
         pod_list_init(&hand->hosts[i].handles);
         pod_list_init(&hand->hosts[i].calls);
+        pod_list_init(&hand->hosts[i].drain_waiters);
+        pod_list_init(&hand->hosts[i].cordon_link);
+        pod_list_init(&hand->hosts[i].outbox);
+        pod_list_init(&hand->hosts[i].cancels);
+        pod_mutex_init(&hand->hosts[i].outbox_lock, POD_RANK_OUTBOX, "hand");
+        pod_cond_init(&hand->hosts[i].outbox_cond);
+        hand->hosts[i].refs = 1;
     }
     hand->pod.hosts = hand->host_table;
     hand->pod.host_count = HAND_HOSTS;
+    hand->pod.first_hosts = HAND_HOSTS;
+    hand->pod.live_hosts = HAND_HOSTS;
 }
 
 void hand_pod_init(struct hand_pod *hand)
@@ -49,6 +58,8 @@ void hand_pod_init(struct hand_pod *hand)
     pod_list_init(&pod->woken);
     pod_list_init(&pod->local);
     pod_list_init(&pod->stalls);
+    pod_list_init(&pod->cordoned);
+    pod_list_init(&pod->spare_cores);
     hand_init_hosts(hand);
     pod->sched = pod_sched_new();
     if (pod->sched == NULL || !pod_changes_init(&pod->changes, 100))

@@ -67,6 +67,8 @@ struct rest *rest_start(const struct rest_options *options)
     if (options->tls_ca != NULL)
         rest->tls_ca = strdup(options->tls_ca);
     api_app_init(&rest->app, rest->pod);
+    rest->app.join = pod_spec_join;
+    rest->app.join_arg = rest->hosts;
     api_app_setup(&rest->app, &server);
     assert_int_equal(api_server_new(&server, &rest->server, &err), POD_OK);
     assert_int_equal(pod_start(rest->pod, &err), POD_OK);

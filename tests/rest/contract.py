@@ -61,6 +61,8 @@ def beyond(method, path, status):
             ("POST", "/v1/pod:reset"), ("POST", "/v1/graphs"),
             ("DELETE", "/v1/loads/{id}")):
         return "an Idempotency-Key whose first request does not end in time"
+    if status in ("410", "504") and (method, path) == ("POST", "/v1/hosts"):
+        return "a host that takes a minute to make, or is removed meanwhile"
     if status == "410" and path == "/v1/watch":
         return "more changes than are kept: test_rest_watch.c"
     return None
@@ -336,13 +338,25 @@ def walk_expired():
             buffer = podd.ask("POST", "/v1/buffers", "?wait=20s",
                               body={"core": 0, "bytes": 4})["buffer"]
             podd.ask("DELETE", "/v1/buffers/{id}", "?wait=20s", id=buffer)
+        host = podd.ask("POST", "/v1/hosts", expect=201)["id"]
+        core = await_core(podd, host)
+        podd.ask("DELETE", "/v1/hosts/{n}", n=host, expect=204)
         for method, path in documented(410):
+            number = core if path == "/v1/cores/{n}" else host
             body, kind = a_body(method, path)
             if path == "/v1/buffers/{id}:copy":
                 body = json.dumps({"to": buffer}).encode()
             word = default_id(path).split("-")[0]
             podd.ask(method, path, body=body, kind=kind, op="op-1",
-                     id=f"{word}-1")
+                     id=f"{word}-1", n=number)
+
+
+def await_core(podd, host):
+    """A core of a host that has just been added."""
+    while True:
+        for core in podd.ask("GET", "/v1/cores", "?page_size=1000")["cores"]:
+            if core["host"] == host:
+                return core["id"]
 
 
 # ------------------------------------------------------------------ by resource
@@ -410,8 +424,34 @@ def walk_lists(podd):
              "&host=0&core=0&label=k=v&since=op-1", expect=200)
     for path, index in (("/v1/hosts/{n}", 0), ("/v1/cores/{n}", 1)):
         podd.ask("GET", path, n=index, expect=200)
-    for verb in ("cordon", "uncordon"):
+    for verb in ("cordon", "drain", "uncordon"):
         podd.ask("POST", f"/v1/hosts/{{n}}:{verb}", n=1, expect=200)
+
+
+def walk_hosts(podd):
+    host = podd.ask("POST", "/v1/hosts", body={"address": "local"},
+                    expect=201)["id"]
+    podd.ask("POST", "/v1/hosts", body={"address": "other:1"}, expect=422)
+    core = await_core(podd, host)
+    podd.ask("POST", "/v1/buffers", "?wait=20s", expect=201,
+             body={"core": core, "bytes": 4})
+    podd.ask("DELETE", "/v1/hosts/{n}", n=host, expect=409)
+    podd.ask("DELETE", "/v1/hosts/{n}", "?force=true", n=host, expect=204)
+    podd.ask("GET", "/v1/watch", "?since=snapshot&topics=hosts", expect=200)
+
+
+def walk_workers():
+    """A pod of workers, none of which is there."""
+    with Server("--dev", "--pod", "grpc+pod://127.0.0.1:1") as podd:
+        podd.ask("POST", "/v1/hosts", body={}, expect=400)
+        podd.ask("POST", "/v1/hosts", body={"address": "127.0.0.1:1"},
+                 expect=409)
+        for address in ("a:b:c", "10.1.2.3:1", "far.example"):
+            podd.ask("POST", "/v1/hosts", body={"address": address}, expect=422)
+        podd.ask("POST", "/v1/hosts", body={"address": "127.0.0.1:2"},
+                 expect=201)
+        podd.ask("GET", "/v1/pod", expect=200)
+        podd.ask("DELETE", "/v1/hosts/{n}", n=1, expect=204)
 
 
 def walk_buffers(podd):
@@ -671,6 +711,7 @@ def walk(routes):
         walk_common(podd)
         walk_server(podd)
         walk_lists(podd)
+        walk_hosts(podd)
         podd.running = start_spin(podd)["id"]
         for part in (walk_programs, walk_graphs, walk_events, walk_waits,
                      walk_buffers, walk_loads, walk_executions, walk_loss,
@@ -678,6 +719,7 @@ def walk(routes):
             part(podd)
         walk_tokens(folder)
     walk_expired()
+    walk_workers()
     walk_drain()
     for text in CONTRACT.missing():
         fault(text)

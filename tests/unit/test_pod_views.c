@@ -550,8 +550,8 @@ static void test_summary(void **state)
     assert_int_equal(summary.by_kind[POD_KIND_FREE], 2);
     assert_int_equal(summary.by_kind[POD_KIND_READ], 1);
     assert_int_equal(summary.host_count, HAND_HOSTS);
-    assert_int_equal(summary.by_host[2], 17);
-    assert_int_equal(summary.by_host[1], 0);
+    assert_int_equal(summary.by_host[2].operations, 17);
+    assert_int_equal(summary.by_host[1].operations, 0);
     assert_int_equal(summary.last_number, 3);
     assert_int_equal(summary.revision, 3);
     pod_summary_fini(&summary);

@@ -56,7 +56,7 @@ static inline void open_at(struct fixture *fixture, const char *address)
     calls_watch_init(&fixture->watch);
     struct pod_driver_observer observer = calls_observer(&fixture->watch);
     observer.lost = on_lost;
-    assert_int_equal(pod_grpc_hub_new(1, fixture->tls, &fixture->hub, &err),
+    assert_int_equal(pod_grpc_hub_new(fixture->tls, &fixture->hub, &err),
                      POD_OK);
     options.hub = fixture->hub;
     assert_int_equal(pod_grpc_driver_new(&options, &fixture->driver, &err),

@@ -30,7 +30,7 @@ struct plain {
 
 // ------------------------------------------------------------------------ pods
 
-static void begin(struct plain *plain, uint32_t hosts, bool trusts_order)
+static void begin(struct plain *plain, bool trusts_order)
 {
     struct pod_options options = {
         .clock = pod_clock_system,
@@ -47,7 +47,7 @@ static void begin(struct plain *plain, uint32_t hosts, bool trusts_order)
     plain->fakes[0].pid = plain->fakes[1].pid = -1;
     plain->fix.pod = pod_new(&options);
     assert_non_null(plain->fix.pod);
-    assert_int_equal(pod_grpc_hub_new(hosts, NULL, &plain->hub, &err), POD_OK);
+    assert_int_equal(pod_grpc_hub_new(NULL, &plain->hub, &err), POD_OK);
     if (trusts_order)
         pod_grpc_hub_trust_order(plain->hub);
 }
@@ -128,7 +128,7 @@ static void start_near(struct plain *plain, uint32_t host)
 
 static void start_slice(struct plain *plain)
 {
-    begin(plain, HOSTS, false);
+    begin(plain, false);
     for (uint32_t i = 0; i < HOSTS; i++)
         start_near(plain, i);
     open_pod(plain);
@@ -293,7 +293,7 @@ static void test_a_gang_runs_on_two_fake_workers(void **state)
     struct gang gang;
 
     (void)state;
-    begin(&plain, HOSTS, false);
+    begin(&plain, false);
     for (uint32_t i = 0; i < HOSTS; i++) {
         assert_true(fake_worker_start(&plain.fakes[i], modes[i], 0));
         add_host(&plain, i, plain.fakes[i].address);
@@ -312,7 +312,7 @@ static void test_a_trusted_worker_gets_a_chain_at_once(void **state)
     struct plain plain;
 
     (void)state;
-    begin(&plain, 1, true);
+    begin(&plain, true);
     assert_true(fake_worker_start(&plain.fakes[0], "plain-held", 0));
     add_host(&plain, 0, plain.fakes[0].address);
     open_pod(&plain);
@@ -331,7 +331,7 @@ static void test_parts_are_written(void **state)
     struct plain plain;
 
     (void)state;
-    begin(&plain, 1, false);
+    begin(&plain, false);
     assert_true(fake_worker_start(&plain.fakes[0], "plain", 0));
     add_host(&plain, 0, plain.fakes[0].address);
     open_pod(&plain);

@@ -99,7 +99,7 @@ static void start(struct remote *remote, uint32_t hosts, size_t chunk_bytes,
     *remote = (struct remote){.hosts = hosts};
     remote->pod = pod_new(&options);
     assert_non_null(remote->pod);
-    assert_int_equal(pod_grpc_hub_new(hosts, NULL, &remote->hub, &err), POD_OK);
+    assert_int_equal(pod_grpc_hub_new(NULL, &remote->hub, &err), POD_OK);
     if (trusts_order)
         pod_grpc_hub_trust_order(remote->hub);
     for (uint32_t i = 0; i < hosts; i++) {

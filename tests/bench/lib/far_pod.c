@@ -83,8 +83,7 @@ void far_pod_open(struct far_pod *far, const char *const *addresses,
     memset(far, 0, sizeof(*far));
     pod_mutex_init(&far->lock, POD_RANK_PARKED, "bench");
     pod_cond_init(&far->changed);
-    far_check(pod_grpc_hub_new((uint32_t)count, NULL, &far->hub, &err), "hub",
-              &err);
+    far_check(pod_grpc_hub_new(NULL, &far->hub, &err), "hub", &err);
     far->pod = pod_new(&options);
     if (far->pod == NULL)
         far_check(pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory"),
