@@ -123,57 +123,71 @@ static void reply_set(struct api_request *req, int status, const char *type,
         api_header_text(req, "Content-Type", type);
 }
 
+// Where an answer is written: the scratch memory, or text that grows once that
+// is full, so that a large answer too is written once.
+struct reply_text {
+    char *scratch;
+    size_t room;
+    size_t length;
+    struct pod_str large; // empty while all fits
+};
+
 static int reply_dump(const char *bytes, size_t length, void *arg)
 {
-    struct pod_str *text = arg;
+    struct reply_text *text = arg;
 
-    pod_str_append(text, bytes, length);
-    return text->failed ? -1 : 0;
+    if (text->large.data == NULL && length <= text->room - text->length) {
+        memcpy(text->scratch + text->length, bytes, length);
+        text->length += length;
+        return 0;
+    }
+    if (text->large.data == NULL)
+        pod_str_append(&text->large, text->scratch, text->length);
+    pod_str_append(&text->large, bytes, length);
+    text->length += length;
+    return text->large.failed ? -1 : 0;
 }
 
-// What does not fit the scratch memory is dumped into text that grows.
-static struct MHD_Response *reply_dump_large(struct api_request *req,
-                                             const json_t *json)
+static struct MHD_Response *reply_large(struct api_request *req,
+                                        struct pod_str *text)
 {
-    struct pod_str text = {.data = NULL};
     struct MHD_Response *response = NULL;
 
-    if (json_dump_callback(json, reply_dump, &text, REPLY_JSON_FLAGS) == 0) {
-        pod_str_puts(&text, "\n");
-        size_t length = text.length;
-        char *bytes = pod_str_take(&text);
-        if (bytes != NULL)
-            api_keyed_content(req, bytes, length);
-        if (bytes != NULL)
-            response = MHD_create_response_from_buffer_with_free_callback(
-                length, bytes, pod_free);
-        if (response == NULL)
-            pod_free(bytes);
-    }
-    pod_str_fini(&text);
+    pod_str_puts(text, "\n");
+    size_t length = text->length;
+    char *bytes = pod_str_take(text);
+    if (bytes == NULL)
+        return NULL;
+    api_keyed_content(req, bytes, length);
+    response = MHD_create_response_from_buffer_with_free_callback(length, bytes,
+                                                                  pod_free);
+    if (response == NULL)
+        pod_free(bytes);
     return response;
 }
 
 void api_reply_json(struct api_request *req, int status, json_t *owned_json)
 {
-    char *scratch = req->server->scratch;
-    size_t room = sizeof(req->server->scratch) - 1;
+    struct reply_text text = {.scratch = req->server->scratch,
+                              .room = sizeof(req->server->scratch) - 1};
     struct MHD_Response *response = NULL;
-    size_t length = json_dumpb(owned_json, scratch, room, REPLY_JSON_FLAGS);
+    int failed =
+        json_dump_callback(owned_json, reply_dump, &text, REPLY_JSON_FLAGS);
 
-    if (length > room) {
-        response = reply_dump_large(req, owned_json);
-    } else if (length > 0) {
-        scratch[length] = '\n';
-        api_keyed_content(req, scratch, length + 1);
-        response = MHD_create_response_from_buffer(length + 1, scratch,
-                                                   MHD_RESPMEM_MUST_COPY);
-    } else {
+    if (failed != 0) {
         pod_log(POD_LOG_ERROR, "http", "no JSON for the answer to %s %s",
                 req->method_text, req->target);
+    } else if (text.large.data != NULL) {
+        response = reply_large(req, &text.large);
+    } else {
+        text.scratch[text.length] = '\n';
+        api_keyed_content(req, text.scratch, text.length + 1);
+        response = MHD_create_response_from_buffer(
+            text.length + 1, text.scratch, MHD_RESPMEM_MUST_COPY);
     }
+    pod_str_fini(&text.large);
     json_decref(owned_json);
-    reply_set(req, status, "application/json", response, length + 1);
+    reply_set(req, status, "application/json", response, text.length + 1);
 }
 
 // libmicrohttpd 0.9.75 takes bytes it only reads as void *.
