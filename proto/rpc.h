@@ -29,8 +29,9 @@ struct rpc_stream;
 // A loop and its thread. RESOURCE_EXHAUSTED.
 enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
     __attribute__((warn_unused_result));
-// Serves what is left in the queue, then joins the thread. NULL is allowed. Not
-// from a callback.
+// Cancels the streams that have not ended and waits for their ends, serves what
+// is left in the queue, then joins the thread. NULL is allowed. Not from a
+// callback.
 void rpc_loop_free(struct rpc_loop *loop);
 
 // Certificates, as PEM texts, borrowed while a channel or a server is made.

@@ -23,6 +23,9 @@ struct rpc_tag {
 };
 
 grpc_completion_queue *rpc_loop_queue(struct rpc_loop *loop);
+// A stream was made, and has ended; the latter from the loop's thread.
+void rpc_loop_add(struct rpc_loop *loop, struct rpc_stream *stream);
+void rpc_loop_remove(struct rpc_loop *loop, struct rpc_stream *stream);
 // Has the loop's thread call rpc_stream_flush within RPC_SOON_MS, and holds a
 // reference until then; false: that would take a wake of its own.
 bool rpc_loop_flush_soon(struct rpc_loop *loop, struct rpc_stream *stream);
@@ -89,6 +92,7 @@ struct rpc_stream {
     int pending;       // tags that will come
     atomic_int refs;
     struct pod_list soon; // in the loop's list, which its lock guards
+    struct pod_list link; // in another one
     // Constant after it was opened.
     struct rpc_loop *loop;
     grpc_call *call;

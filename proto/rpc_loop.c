@@ -21,8 +21,11 @@ struct rpc_loop {
     void *tick_arg;
     // When the thread looks around next, at the latest.
     _Atomic int64_t awake_ns;
-    struct pod_mutex lock; // guards `soon`
+    struct pod_mutex lock; // guards the rest
     struct pod_list soon;  // streams to be flushed, each with a reference
+    struct pod_cond changed;
+    struct pod_list streams; // that have not ended
+    struct pod_list cut;     // of those: cancelled because the loop ends
 };
 
 // ------------------------------------------------------------------- the loop
@@ -138,6 +141,13 @@ static void loop_setup(void)
     gpr_set_log_function(loop_log);
 }
 
+static void loop_free_memory(struct rpc_loop *loop)
+{
+    pod_cond_fini(&loop->changed);
+    pod_mutex_fini(&loop->lock);
+    pod_free(loop);
+}
+
 enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -147,14 +157,16 @@ enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
     (void)pthread_once(&once, loop_setup);
     pod_mutex_init(&loop->lock, POD_RANK_RPC, "rpc loop");
     pod_list_init(&loop->soon);
+    pod_cond_init(&loop->changed);
+    pod_list_init(&loop->streams);
+    pod_list_init(&loop->cut);
     grpc_init();
     loop->queue = grpc_completion_queue_create_for_next(NULL);
     if (pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
         grpc_completion_queue_shutdown(loop->queue);
         grpc_completion_queue_destroy(loop->queue);
         grpc_shutdown();
-        pod_mutex_fini(&loop->lock);
-        pod_free(loop);
+        loop_free_memory(loop);
         return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
                            "no thread for gRPC");
     }
@@ -162,16 +174,54 @@ enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
     return POD_OK;
 }
 
+void rpc_loop_add(struct rpc_loop *loop, struct rpc_stream *stream)
+{
+    pod_mutex_lock(&loop->lock);
+    pod_list_push_back(&loop->streams, &stream->link);
+    pod_mutex_unlock(&loop->lock);
+}
+
+void rpc_loop_remove(struct rpc_loop *loop, struct rpc_stream *stream)
+{
+    pod_mutex_lock(&loop->lock);
+    pod_list_remove(&stream->link);
+    pod_cond_broadcast(&loop->changed);
+    pod_mutex_unlock(&loop->lock);
+}
+
+// A stream that goes on by itself, to send what is queued or to hear how it
+// ended, starts operations, and a queue that is shut takes none.
+static void loop_end_streams(struct rpc_loop *loop)
+{
+    struct pod_list *item;
+    pod_mutex_lock(&loop->lock);
+    while (!pod_list_empty(&loop->streams) || !pod_list_empty(&loop->cut)) {
+        item = pod_list_pop_front(&loop->streams);
+        if (item == NULL) {
+            pod_cond_wait(&loop->changed, &loop->lock);
+            continue;
+        }
+        struct rpc_stream *stream =
+            rpc_stream_ref(POD_CONTAINER(item, struct rpc_stream, link));
+        pod_list_push_back(&loop->cut, item);
+        pod_mutex_unlock(&loop->lock);
+        rpc_stream_cancel(stream);
+        rpc_stream_unref(stream);
+        pod_mutex_lock(&loop->lock);
+    }
+    pod_mutex_unlock(&loop->lock);
+}
+
 void rpc_loop_free(struct rpc_loop *loop)
 {
     if (loop == NULL)
         return;
+    loop_end_streams(loop);
     grpc_completion_queue_shutdown(loop->queue);
     (void)pthread_join(loop->thread, NULL);
     grpc_completion_queue_destroy(loop->queue);
     grpc_shutdown();
-    pod_mutex_fini(&loop->lock);
-    pod_free(loop);
+    loop_free_memory(loop);
 }
 
 grpc_completion_queue *rpc_loop_queue(struct rpc_loop *loop)

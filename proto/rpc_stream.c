@@ -69,6 +69,7 @@ static void stream_tell_end(struct rpc_stream *stream)
     }
     if (stream->gone != NULL)
         stream->gone(stream->gone_arg);
+    rpc_loop_remove(stream->loop, stream);
     rpc_stream_unref(stream);
 }
 
@@ -439,6 +440,7 @@ struct rpc_stream *rpc_stream_new(struct rpc_loop *loop, grpc_call *call,
     grpc_metadata_array_init(&stream->initial);
     grpc_metadata_array_init(&stream->trailing);
     atomic_init(&stream->refs, 2);
+    rpc_loop_add(loop, stream);
     return stream;
 }
 
