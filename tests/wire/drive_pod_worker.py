@@ -72,6 +72,13 @@ def execute(c, op, load, inputs, outputs, **more):
     return c.entry(op, execute=W.Execute(launches=[launch]), **more)
 
 
+def most_memory(worker):
+    """Resident bytes of the process, at most so far."""
+    with open(f"/proc/{worker.process.pid}/status") as file:
+        lines = dict(line.split(":", 1) for line in file)
+    return int(lines["VmHWM"].split()[0]) << 10
+
+
 # -------------------------------------------------------------------- the basics
 
 
@@ -249,6 +256,20 @@ def case_session_ends_with_its_control_stream():
     except grpc.RpcError as error:
         equal(error.code(), grpc.StatusCode.NOT_FOUND, "heartbeat")
     other.close()
+    worker.stop()
+
+
+def case_huge_messages():
+    """100 MB of garbage take no more memory than they must, and harm nobody."""
+    worker = Worker()
+    c = Session(worker)
+    before = most_memory(worker)
+    c.data.sending.put(b"\xff" * (100 << 20))
+    equal(c.data.ended(), grpc.StatusCode.INVALID_ARGUMENT, "garbage")
+    equal(most_memory(worker) - before < 300 << 20, True, "memory")
+    equal(codes(c.run(c.alloc(1, 8))), {1: 0}, "the session lives")
+    c.control.half_close()
+    equal(c.control.ended(), OK, "control stream")
     worker.stop()
 
 

@@ -443,8 +443,15 @@ def case_staging_is_bounded():
     s = c.stream()
     data = bytes(600 << 10)
     c.run(s, c.alloc(1, len(data)))
-    c.send(s, c.write(2, 1, data, waits=[4]), c.write(3, 1, data))
-    equal(codes(c.answers(s, 1)), {3: EXHAUSTED}, "more than the bound")
+    c.send(
+        s,
+        c.write(2, 1, data, waits=[4]),
+        c.alloc(20, 8, waits=[3]),
+        c.write(3, 1, data),
+        c.alloc(21, 8, waits=[3]),
+    )
+    refused = {3: EXHAUSTED, 20: EXHAUSTED, 21: EXHAUSTED}
+    equal(codes(c.answers(s, 3)), refused, "more than the bound, at once")
     c.send(s, c.alloc(4, 8))
     equal(codes(c.answers(s, 2)), {2: 0, 4: 0}, "what waited")
     until = time.monotonic() + LIMIT

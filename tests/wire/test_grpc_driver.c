@@ -207,7 +207,7 @@ static void test_gives_up_workers_that_talk_nonsense(void **state)
     (void)state;
     expect_loss("garbage", "not a message");
     expect_loss("garbage-inside", "");
-    expect_loss("huge", "");
+    expect_loss("huge", "larger than max");
     expect_loss("early-end", "ended the session");
 }
 

@@ -58,6 +58,7 @@ static char pod_cases[][48] = {
     "cancel",
     "memory_and_reset",
     "session_ends_with_its_control_stream",
+    "huge_messages",
     "strange_streams",
     "copy_from_peer",
     "gang_over_three_workers",

@@ -24,7 +24,10 @@ import xla_pb2 as X  # noqa: E402
 
 LIMIT = 20  # seconds for anything that should come at once
 E = S.StreamRequest.Entry
-OPTIONS = [("grpc.max_receive_message_length", -1)]
+OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+]
 
 
 class Failed(Exception):
