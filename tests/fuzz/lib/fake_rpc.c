@@ -334,6 +334,12 @@ void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out)
     pod_wire_out_free(owned_out);
 }
 
+void rpc_stream_send_soon(struct rpc_stream *stream,
+                          struct pod_wire_out *owned_out)
+{
+    rpc_stream_send(stream, owned_out);
+}
+
 size_t rpc_stream_queued(struct rpc_stream *stream)
 {
     (void)stream;
