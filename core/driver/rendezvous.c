@@ -174,16 +174,12 @@ void pod_gang_wake(struct pod_gang *gang)
 
 // Says whether all replicas have left.
 static bool gang_lose_host(struct pod_gang *gang, uint32_t host,
-                           const char *why)
+                           const struct pod_err *cause)
 {
-    struct pod_err cause;
-
-    (void)pod_err_set(&cause, POD_REASON_HOST_LOST,
-                      "host %" PRIu32 " was lost: %s", host, why);
     pod_mutex_lock(&gang->lock);
     for (uint32_t i = 0; i < gang->replica_count; i++) {
         if (gang->replicas[i].host == host)
-            gang_leave_locked(gang, i, cause.text);
+            gang_leave_locked(gang, i, cause->text);
     }
     bool empty = gang->left == gang->replica_count;
     pod_mutex_unlock(&gang->lock);
@@ -206,15 +202,18 @@ static void hub_sweep_locked(struct pod_gang_hub *hub)
 void pod_gang_host_lost(struct pod_gang_hub *hub, uint32_t host,
                         const char *why)
 {
+    struct pod_err cause;
     size_t cursor = 0;
     uint64_t op;
     void *value;
 
+    (void)pod_err_set(&cause, POD_REASON_HOST_LOST,
+                      "host %" PRIu32 " was lost: %s", host, why);
     pod_mutex_lock(&hub->lock);
     if (host < hub->host_count) {
         hub->lost[host] = true;
         while (pod_map_next(&hub->gangs, &cursor, &op, &value))
-            (void)gang_lose_host(value, host, why);
+            (void)gang_lose_host(value, host, &cause);
         hub_sweep_locked(hub);
     }
     pod_mutex_unlock(&hub->lock);
@@ -238,6 +237,7 @@ static enum pod_code hub_make_gang_locked(struct pod_gang_hub *hub, uint64_t op,
 {
     struct pod_gang *gang =
         pod_calloc(1, sizeof *gang + replica_count * sizeof gang->replicas[0]);
+    struct pod_err cause;
 
     if (gang == NULL || !pod_map_put(&hub->gangs, op, gang)) {
         pod_free(gang);
@@ -256,8 +256,12 @@ static enum pod_code hub_make_gang_locked(struct pod_gang_hub *hub, uint64_t op,
     for (uint32_t i = 0; i < replica_count; i++)
         gang->replicas[i].host = replica_hosts[i];
     for (uint32_t i = 0; i < replica_count; i++) {
-        if (hub->lost[replica_hosts[i]])
-            (void)gang_lose_host(gang, replica_hosts[i], "it is not there");
+        if (!hub->lost[replica_hosts[i]])
+            continue;
+        (void)pod_err_set(&cause, POD_REASON_HOST_LOST,
+                          "host %" PRIu32 " is not connected",
+                          replica_hosts[i]);
+        (void)gang_lose_host(gang, replica_hosts[i], &cause);
     }
     *out_gang = gang;
     return POD_OK;

@@ -130,6 +130,8 @@ static void data(void **state)
         rest_submit(*state, "/v1/buffers", "{\"core\":0,\"shape\":\"f32[2]\"}");
     (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data",
                    rest_text(event, "buffer"));
+    // Made before memory runs out.
+    json_decref(rest_await(*state, rest_text(event, "id")));
     json_decref(event);
     for (size_t i = 0; i < sizeof(accept) / sizeof(accept[0]); i++)
         ask_everywhere(*state, "GET", path, accept[i], NULL, 200);

@@ -215,7 +215,7 @@ static void run_programs(uint64_t seeds, bool with_plain)
     const char *text = getenv("POD_SEEDS");
 
     if (text != NULL)
-        seeds = strtoull(text, NULL, 10) / (with_plain ? 2 : 1);
+        seeds = strtoull(text, NULL, 10) / (with_plain ? 4 : 1);
     if (one != NULL) {
         run_program(strtoull(one, NULL, 10), with_plain);
         return;
