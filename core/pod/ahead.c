@@ -59,7 +59,10 @@ static bool ahead_gives(const struct pod *pod, const struct pod_op *op)
 {
     if (op->kind == POD_KIND_WRITE || op->kind == POD_KIND_READ)
         return ahead_takes(op) && ahead_one_piece(pod, op);
-    return ahead_takes(op) && op->transfer == NULL;
+    // One with contents is several calls. A COPY has a transfer in case it
+    // needs one, which none on one host does.
+    return ahead_takes(op) &&
+           !(op->kind == POD_KIND_ALLOCATE && op->transfer != NULL);
 }
 
 bool pod_ahead_may(const struct pod *pod, const struct pod_op *op,

@@ -353,6 +353,24 @@ static void test_run_on_failure_waits_here(void **state)
     assert_state(fix, second, "SUCCEEDED");
 }
 
+static void test_copies_on_one_host_are_sent_at_once(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffers[4];
+    uint64_t copies[3];
+
+    for (int i = 0; i < 4; i++)
+        buffers[i] = fixture_allocate(fix, 0, 8);
+    fixture_run(fix);
+    for (int i = 0; i < 3; i++)
+        copies[i] = fixture_copy(fix, buffers[i], buffers[i + 1]);
+    assert_int_equal(fake_open(fix->host[0]), 3);
+    assert_waits(fix, 1, copies[1], &copies[0], 1);
+    assert_waits(fix, 2, copies[2], &copies[1], 1);
+    fixture_run(fix);
+    assert_state(fix, copies[2], "SUCCEEDED");
+}
+
 static void test_executions_queue_on_the_host(void **state)
 {
     enum { RUNS = 20, WINDOW = 16 };
@@ -624,6 +642,7 @@ int main(void)
         AHEAD(test_a_load_fails_with_its_compile),
         AHEAD(test_other_hosts_are_waited_for_here),
         AHEAD(test_run_on_failure_waits_here),
+        AHEAD(test_copies_on_one_host_are_sent_at_once),
         AHEAD(test_executions_queue_on_the_host),
         PEERS(test_a_copy_goes_from_host_to_host),
         PEERS(test_a_copy_that_finds_no_way_goes_through_here),
