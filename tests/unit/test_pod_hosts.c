@@ -502,6 +502,23 @@ static uint32_t rounds_core(struct rounds *rounds, uint32_t host)
     return core;
 }
 
+// It is kept as the last writer of buffers that live.
+static void rounds_await(struct rounds *rounds, uint64_t number)
+{
+    enum pod_sched_state state = POD_SCHED_WAITING;
+
+    while (state <= POD_SCHED_RUNNING) {
+        struct pod_event_view view;
+        struct pod_err err;
+        assert_int_equal(pod_get_event(rounds->pod, number, &view, &err),
+                         POD_OK);
+        state = view.state;
+        pod_event_view_fini(&view);
+        sched_yield();
+    }
+    assert_int_equal(state, POD_SCHED_SUCCEEDED);
+}
+
 static void rounds_one(struct rounds *rounds, unsigned round)
 {
     struct pod_err err;
@@ -518,9 +535,9 @@ static void rounds_one(struct rounds *rounds, unsigned round)
     assert_int_not_equal(load, 0);
     uint64_t gang = rounds_gang(rounds, load, here, there);
     assert_int_not_equal(gang, 0);
-    // Sometimes it has ended by then, mostly not.
-    for (unsigned i = 0; i < round % 10; i++)
-        sched_yield();
+    // Mostly it has not ended by then.
+    if (round % 10 == 9)
+        rounds_await(rounds, gang);
     rounds_copy_free(rounds, there, here);
     assert_int_equal(pod_remove_host(rounds->pod, host, true, &err), POD_OK);
 }

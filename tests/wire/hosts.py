@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pod of two workers gets a third while it runs, works with it, and loses it.
+
+usage: hosts.py    Environment: POD_BUILD.
+"""
+import signal
+
+from pod_processes import (Client, Program, Refused, all_reduce_program,
+                           expect, until)
+
+ROUNDS = 10  # of adding and removing; each adds threads that must end
+MORE_THREADS = 8  # of gRPC, which come and go
+WORKER = ("--listen", "127.0.0.1:0", "--cores-per-chip", "1", "--log-level",
+          "error")
+
+
+def refused(status, reason, ask):
+    try:
+        ask()
+    except Refused as refusal:
+        expect((refusal.status, refusal.reason) == (status, reason),
+               f"{refusal} is not {status} {reason}")
+        return
+    expect(False, f"it was not refused with {status} {reason}")
+
+
+def condition(host, kind):
+    found = [c for c in host["conditions"] if c["type"] == kind]
+    return found[0]["status"], found[0]["reason"]
+
+
+def core_of(client, host):
+    return next(core["id"] for core in client.collection("cores")
+                if core["host"] == host)
+
+
+def gang(client, program, cores):
+    """An all-reduce over the cores: the sum of 1, 2, 3, ..."""
+    launches, outputs = [], []
+    for part, core in enumerate(cores):
+        outputs.append(client.upload(core, [0, 0]))
+        launches.append({"load": client.load(program, core),
+                         "inputs": [client.upload(core, [part + 1, 10])],
+                         "outputs": outputs[-1:]})
+    client.succeeded(client.ask("POST", "/v1/executions",
+                                {"launches": launches})["id"])
+    total = [sum(range(1, len(cores) + 1)), 10 * len(cores)]
+    for output in outputs:
+        expect(client.read(output) == total, f"{output} is not {total}")
+
+
+def last_message(address, cursor, host):
+    """What a watcher is told of a host in the end."""
+    client = Client(address)
+    page = client.ask("GET", f"/v1/watch?since={cursor}&topics=hosts&wait=20s",
+                      accept="application/json")
+    told = [change["object"] for change in page["changes"]
+            if change["object"]["id"] == host]
+    return told[-1] if told else None
+
+
+def join(client, worker, number):
+    made = client.ask("POST", "/v1/hosts", {"address": worker.address})
+    expect(made["id"] == number, f"{made} is not host {number}")
+    refused(409, "HOST_EXISTS", lambda: client.ask(
+        "POST", "/v1/hosts", {"address": worker.address}))
+    client.await_host(number)
+    return core_of(client, number)
+
+
+def work(client, program, core):
+    """Copies to the new host and back, and a gang of all three."""
+    values = list(range(1000))
+    source, there, back = (client.upload(0, values), client.allocate(core, 1000),
+                           client.allocate(1, 1000))
+    client.copy(source, there)
+    client.succeeded(client.copy(there, back))
+    expect(client.read(back) == values, "the copies differ")
+    gang(client, program, [0, 1, core])
+    return there
+
+
+def lose_by_delete(client, podd, number, core, kept):
+    refused(409, "IN_USE",
+            lambda: client.ask("DELETE", f"/v1/hosts/{number}"))
+    drained = client.ask("POST", f"/v1/hosts/{number}:drain?wait=20s")
+    expect(condition(drained, "DRAINED") == ("TRUE", "IDLE"), f"{drained}")
+    expect(condition(drained, "SCHEDULABLE") == ("FALSE", "CORDONED"),
+           f"{drained}")
+    cursor = client.ask("GET", "/v1/watch?since=now&topics=hosts&wait=0",
+                        accept="application/json")["cursor"]
+    client.ask("DELETE", f"/v1/hosts/{number}?force=true")
+    for path in (f"hosts/{number}", f"cores/{core}"):
+        refused(410, "EXPIRED", lambda: client.ask("GET", f"/v1/{path}"))
+    expect(all(host["id"] != number for host in client.collection("hosts")),
+           "it is in the list")
+    expect(client.ask("GET", f"/v1/buffers/{kept}")["state"] == "LOST",
+           f"{kept} is not lost")
+    told = last_message(podd.address, cursor, number)
+    expect(told == {"id": number, "state": "LOST", "removed": True}, f"{told}")
+
+
+def kill_and_return(client, number):
+    """kill -9 of an added worker, which then comes back at its address."""
+    worker = Program("podworker", *WORKER)
+    core = join(client, worker, number)
+    lost = client.upload(core, [1, 2, 3])
+    expect(client.read(lost) == [1, 2, 3], "it does not keep data")
+    worker.signal(signal.SIGKILL)
+    worker.process.wait()
+    client.await_host(number, lambda state: state == "LOST")
+    host = client.host(number)
+    expect(condition(host, "READY") == ("FALSE", "HOST_LOST"), f"{host}")
+    pod = client.ask("GET", "/v1/pod")
+    expect(condition(pod, "READY") == ("FALSE", "HOSTS_MISSING"),
+           f"{pod['conditions']}")
+    again = Program("podworker", "--listen", worker.address, *WORKER[2:])
+    client.await_host(number)
+    expect(core_of(client, number) == core, "its core has another number")
+    expect(client.read(client.upload(core, [4])) == [4], "it is of no use")
+    return again
+
+
+def drain(client, number):
+    """It goes on when it is uncordoned; a buffer does not keep it."""
+    core = core_of(client, number)
+    first = client.allocate(core, 4)
+    host = client.ask("POST", f"/v1/hosts/{number}:drain?wait=50s")
+    expect(condition(host, "DRAINED") == ("TRUE", "IDLE"), f"{host}")
+    refused(409, "HOST_CORDONED", lambda: client.allocate(core, 4))
+    client.succeeded(client.free(first))
+    host = client.ask("POST", f"/v1/hosts/{number}:uncordon")
+    expect(condition(host, "DRAINED") == ("FALSE", "NOT_CORDONED"), f"{host}")
+    client.allocate(core, 4)
+
+
+def main():
+    workers = [Program("podworker", *WORKER) for _ in range(3)]
+    podd = Program("podd", "--dev", "--listen", "127.0.0.1:0", "--log-level",
+                   "error", "--pod", "grpc+pod://"
+                   + ",".join(worker.address for worker in workers[:2]))
+    client = Client(podd.address)
+    for number in range(2):
+        client.await_host(number)
+    # Compiled before the third comes.
+    program = client.program(all_reduce_program(2), 3)
+    core = join(client, workers[2], 2)
+    threads = podd.status("Threads")
+    kept = work(client, program, core)
+    lose_by_delete(client, podd, 2, core, kept)
+    # The same worker again is another host.
+    core = join(client, workers[2], 3)
+    work(client, program, core)
+    client.ask("DELETE", "/v1/hosts/3?force=true")
+    for number in range(4, 4 + ROUNDS):
+        join(client, workers[2], number)
+        client.ask("DELETE", f"/v1/hosts/{number}")
+    until(lambda: podd.status("Threads") <= threads + MORE_THREADS,
+          "threads end")
+    again = kill_and_return(client, 4 + ROUNDS)
+    drain(client, 4 + ROUNDS)
+    refused(422, "BAD_TEXT", lambda: client.ask(
+        "POST", "/v1/hosts", {"address": "10.1.2.3:8470"}))
+    expect(client.metrics()['podd_hosts{state="READY"}'] == 3, "metrics")
+    podd.stop()
+    for worker in (*workers, again):
+        worker.stop()
+
+
+if __name__ == "__main__":
+    main()
