@@ -239,7 +239,8 @@ enum pod_code api_read_u64(struct api_reader *reader, const char *name,
     return read_fault(
         reader, name,
         big || number ? POD_REASON_OUT_OF_RANGE : POD_REASON_BAD_VALUE,
-        big || number ? "is too large or negative" : "must be decimal digits without leading zeros",
+        big || number ? "is too large or negative"
+                      : "must be decimal digits without leading zeros",
         err);
 }
 
