@@ -14,9 +14,15 @@
 //   chain       a graph of operations that each wait for the one before. bare
 //               sends a message for each, and waits for none; ours joins them
 //   fan         a graph of operations that all wait for the first
+//   pingpong    the chain beside a bare message at a time
+//   alternate   the same of a chain whose operations are on two hosts in turns
+//   spread      the same of a fan over two hosts
 //   write       of a buffer, in the engine's pieces, until the worker has it
 //   read        of a buffer
 //   across      a copy of a buffer to another worker, which fetches it
+//   bounce      the same of 16 MiB; bare sends it there, then back, in one
+//               message each, as what reads it and then writes it would
+//   idle        the processor time of a pod of ten workers with nothing to do
 //   64, 1024    so many workers: how long all take to connect and to do one
 //               operation each, and what a host costs the pod and the workers
 //
@@ -29,6 +35,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/log.h"
@@ -43,6 +50,9 @@ enum {
     BENCH_OPS = 10000, // of a graph
     BENCH_SMALL_BYTES = 16,
     BENCH_DATA_BYTES = 64 << 20,
+    BENCH_BOUNCE_BYTES = 16 << 20,
+    BENCH_IDLE_WORKERS = 10,
+    BENCH_IDLE_S = 3,
     // On the wire: an operation of a few numbers, its outcome, the engine's
     // pieces of data, and those of one worker for another.
     BENCH_ENTRY_BYTES = 24,
@@ -106,6 +116,7 @@ struct bench_site {
     struct far_pod far;
     uint64_t from;
     uint64_t to;
+    size_t bytes;
     struct pod_blob *data;
     // A graph that is submitted again and again.
     struct pod_request *ops;
@@ -118,7 +129,8 @@ struct bench_work {
     const char *name;
     const char *unit;
     size_t workers;
-    struct echo_options bare; // request, reply, window
+    size_t bytes;             // of its buffers
+    struct echo_options bare; // request, reply, window, pool
     double worth;             // of a message of bare, in units
     void (*prepare)(struct bench_site *site);
     // Does it once; returns how many units that were.
@@ -229,17 +241,45 @@ static double bench_graph(struct bench_site *site)
     return BENCH_OPS;
 }
 
+// Operation i is a copy on the host i % 2, after operation `after`.
+static void bench_prepare_two(struct bench_site *site, bool chain)
+{
+    bench_prepare_graph(site);
+    const uint64_t to[] = {site->to, bench_buffer(site, 1, BENCH_SMALL_BYTES)};
+    const uint64_t from[] = {site->from,
+                             bench_buffer(site, 1, BENCH_SMALL_BYTES)};
+    for (size_t i = 0; i < BENCH_OPS; i++)
+        bench_set_op(site, i, from[i % 2],
+                     chain || i == 0
+                         ? to[i % 2]
+                         : bench_buffer(site, i % 2, BENCH_SMALL_BYTES),
+                     chain ? i - 1 : 0);
+}
+
+static void bench_prepare_alternate(struct bench_site *site)
+{
+    bench_prepare_two(site, true);
+}
+
+static void bench_prepare_spread(struct bench_site *site)
+{
+    bench_prepare_two(site, false);
+}
+
 // ------------------------------------------------------------------------ data
 
-#define BENCH_DATA_MB ((double)BENCH_DATA_BYTES / 1e6)
+static double bench_mb(const struct bench_site *site)
+{
+    return (double)site->bytes / 1e6;
+}
 
 static void bench_prepare_data(struct bench_site *site)
 {
-    site->from = bench_buffer(site, 0, BENCH_DATA_BYTES);
-    site->data = pod_blob_new(BENCH_DATA_BYTES);
+    site->from = bench_buffer(site, 0, site->bytes);
+    site->data = pod_blob_new(site->bytes);
     if (site->data == NULL)
         abort();
-    memset(site->data->data, 1, BENCH_DATA_BYTES);
+    memset(site->data->data, 1, site->bytes);
 }
 
 static double bench_write(struct bench_site *site)
@@ -249,7 +289,7 @@ static double bench_write(struct bench_site *site)
     request.write.buffer = far_buffer(site->from);
     request.write.data = site->data;
     bench_do(site, &request);
-    return BENCH_DATA_MB;
+    return bench_mb(site);
 }
 
 static void bench_ignore(void *arg)
@@ -261,8 +301,7 @@ static void bench_ignore(void *arg)
 static double bench_read(struct bench_site *site)
 {
     struct pod_request request = far_request(POD_KIND_READ);
-    struct pod_stream *stream =
-        pod_stream_new(BENCH_DATA_BYTES, bench_ignore, NULL);
+    struct pod_stream *stream = pod_stream_new(site->bytes, bench_ignore, NULL);
 
     if (stream == NULL)
         abort();
@@ -272,13 +311,13 @@ static double bench_read(struct bench_site *site)
     request.read.stream = stream;
     bench_do(site, &request);
     pod_stream_close(stream);
-    return BENCH_DATA_MB;
+    return bench_mb(site);
 }
 
 static void bench_prepare_across(struct bench_site *site)
 {
     bench_prepare_data(site);
-    site->to = bench_buffer(site, 1, BENCH_DATA_BYTES);
+    site->to = bench_buffer(site, 1, site->bytes);
     (void)bench_write(site);
 }
 
@@ -287,7 +326,7 @@ static double bench_across(struct bench_site *site)
     const struct pod_request request = bench_copy(site->from, site->to);
 
     bench_do(site, &request);
-    return BENCH_DATA_MB;
+    return bench_mb(site);
 }
 
 static const struct bench_work bench_works[] = {
@@ -313,25 +352,60 @@ static const struct bench_work bench_works[] = {
      .worth = 1,
      .prepare = bench_prepare_fan,
      .step = bench_graph},
+    {.name = "pingpong",
+     .unit = "ops/s",
+     .workers = 1,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_OUTCOME_BYTES, 1},
+     .worth = 1,
+     .prepare = bench_prepare_chain,
+     .step = bench_graph},
+    {.name = "alternate",
+     .unit = "ops/s",
+     .workers = 2,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_OUTCOME_BYTES, 1},
+     .worth = 1,
+     .prepare = bench_prepare_alternate,
+     .step = bench_graph},
+    {.name = "spread",
+     .unit = "ops/s",
+     .workers = 2,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_OUTCOME_BYTES, 1},
+     .worth = 1,
+     .prepare = bench_prepare_spread,
+     .step = bench_graph},
     {.name = "write",
      .unit = "MB/s ",
      .workers = 1,
-     .bare = {BENCH_PIECE_BYTES, BENCH_OUTCOME_BYTES, BENCH_PIECES},
+     .bytes = BENCH_DATA_BYTES,
+     .bare = {BENCH_PIECE_BYTES, BENCH_OUTCOME_BYTES, BENCH_PIECES,
+              BENCH_DATA_BYTES},
      .worth = BENCH_PIECE_BYTES / 1e6,
      .prepare = bench_prepare_data,
      .step = bench_write},
     {.name = "read",
      .unit = "MB/s ",
      .workers = 1,
-     .bare = {BENCH_ENTRY_BYTES, BENCH_PIECE_BYTES, BENCH_PIECES},
+     .bytes = BENCH_DATA_BYTES,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_PIECE_BYTES, BENCH_PIECES,
+              BENCH_DATA_BYTES},
      .worth = BENCH_PIECE_BYTES / 1e6,
      .prepare = bench_prepare_data,
      .step = bench_read},
     {.name = "across",
      .unit = "MB/s ",
      .workers = 2,
-     .bare = {BENCH_ENTRY_BYTES, BENCH_FETCH_BYTES, BENCH_FETCHES},
+     .bytes = BENCH_DATA_BYTES,
+     .bare = {BENCH_ENTRY_BYTES, BENCH_FETCH_BYTES, BENCH_FETCHES,
+              BENCH_DATA_BYTES},
      .worth = BENCH_FETCH_BYTES / 1e6,
+     .prepare = bench_prepare_across,
+     .step = bench_across},
+    {.name = "bounce",
+     .unit = "MB/s ",
+     .workers = 2,
+     .bytes = BENCH_BOUNCE_BYTES,
+     .bare = {BENCH_BOUNCE_BYTES, BENCH_BOUNCE_BYTES, 1, 0},
+     .worth = BENCH_BOUNCE_BYTES / 1e6,
      .prepare = bench_prepare_across,
      .step = bench_across},
 };
@@ -408,7 +482,7 @@ static void bench_round(const struct bench_work *work, struct bench_site *site,
 static void bench_print(const struct bench_work *work,
                         struct bench_measured *measured)
 {
-    printf("%-7s %9.0f %9.0f %s", work->name, bench_median(&measured->pod),
+    printf("%-9s %9.0f %9.0f %s", work->name, bench_median(&measured->pod),
            bench_median(&measured->bare), work->unit);
     bench_print_ratio(&measured->ratio);
     if (work->slow != NULL) {
@@ -420,7 +494,7 @@ static void bench_print(const struct bench_work *work,
 
 static void bench_run(const struct bench_work *work)
 {
-    struct bench_site site = {.data = NULL};
+    struct bench_site site = {.bytes = work->bytes};
     struct echo echo;
     struct bench_measured warm = {.pod = {.count = 0}};
     struct bench_measured measured = {.pod = {.count = 0}};
@@ -515,6 +589,40 @@ static void bench_many(size_t count)
     crowd_stop(&crowd);
 }
 
+// Seconds of processor time that a process has had.
+static double bench_used(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec used;
+
+    if (clock_getcpuclockid(pid, &clock) != 0 ||
+        clock_gettime(clock, &used) != 0) {
+        fprintf(stderr, "%d: its time cannot be read\n", (int)pid);
+        exit(1);
+    }
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+static void bench_idle(void)
+{
+    struct crowd crowd;
+    struct far_pod far;
+
+    crowd_start(&crowd, BENCH_IDLE_WORKERS);
+    far_pod_open(&far, (const char *const *)crowd.addresses,
+                 BENCH_IDLE_WORKERS);
+    double pod = bench_used(getpid());
+    double workers = bench_used(crowd.pid);
+    double begin = bench_now();
+    (void)sleep(BENCH_IDLE_S);
+    double seconds = bench_now() - begin;
+    printf("%d workers, idle: the pod takes %.4f of a core, the workers %.4f\n",
+           BENCH_IDLE_WORKERS, (bench_used(getpid()) - pod) / seconds,
+           (bench_used(crowd.pid) - workers) / seconds);
+    far_pod_close(&far);
+    crowd_stop(&crowd);
+}
+
 // ------------------------------------------------------------------------ main
 
 // What is to be done by a process of its own: servers are forked from one that
@@ -528,8 +636,10 @@ static void bench_apart(const struct bench_work *work, size_t many)
     if (pid == 0) {
         if (work != NULL)
             bench_run(work);
-        else
+        else if (many > 0)
             bench_many(many);
+        else
+            bench_idle();
         exit(0);
     }
     if (waitpid(pid, &status, 0) != pid || status != 0) {
@@ -568,11 +678,13 @@ int main(int argc, char **argv)
     (void)mallopt(M_ARENA_MAX, 1);
     bench_raise_files();
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
-    printf("%-7s %9s %9s         ratio (aim 0.70)\n", "", "pod", "bare");
+    printf("%-9s %9s %9s         ratio (aim 0.70)\n", "", "pod", "bare");
     for (size_t i = 0; i < sizeof bench_works / sizeof bench_works[0]; i++) {
         if (bench_wanted(argc, argv, bench_works[i].name))
             bench_apart(&bench_works[i], 0);
     }
+    if (bench_wanted(argc, argv, "idle"))
+        bench_apart(NULL, 0);
     if (bench_wanted(argc, argv, "64"))
         bench_apart(NULL, 64);
     if (bench_wanted(argc, argv, "1024"))

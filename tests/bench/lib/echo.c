@@ -23,7 +23,9 @@
 struct echo_end {
     grpc_completion_queue *queue;
     grpc_call *call;
-    grpc_slice payload; // what each message that it sends holds
+    grpc_slice pool; // what messages that it sends are cut from
+    size_t at;       // where the next one begins
+    size_t bytes;    // of each
     grpc_byte_buffer *in;
     grpc_byte_buffer *out;
     bool sending;
@@ -64,11 +66,14 @@ static grpc_channel_args echo_arguments(void)
 
 // -------------------------------------------------------------- both its ends
 
-static void echo_init(struct echo_end *end, size_t bytes)
+static void echo_init(struct echo_end *end, size_t bytes, size_t pool_bytes)
 {
+    size_t size = pool_bytes > bytes ? pool_bytes : bytes;
+
     end->queue = grpc_completion_queue_create_for_next(NULL);
-    end->payload = grpc_slice_malloc(bytes);
-    memset(GRPC_SLICE_START_PTR(end->payload), 'x', bytes);
+    end->bytes = bytes;
+    end->pool = grpc_slice_malloc(size);
+    memset(GRPC_SLICE_START_PTR(end->pool), 'x', size);
 }
 
 static void echo_batch(struct echo_end *end, const grpc_op *ops, size_t count,
@@ -93,7 +98,13 @@ static void echo_send(struct echo_end *end)
 {
     grpc_op op = {.op = GRPC_OP_SEND_MESSAGE};
 
-    end->out = grpc_raw_byte_buffer_create(&end->payload, 1);
+    if (end->at + end->bytes > GRPC_SLICE_LENGTH(end->pool))
+        end->at = 0;
+    grpc_slice payload =
+        grpc_slice_sub(end->pool, end->at, end->at + end->bytes);
+    end->at += end->bytes;
+    end->out = grpc_raw_byte_buffer_create(&payload, 1);
+    grpc_slice_unref(payload);
     end->sending = true;
     op.data.send_message.send_message = end->out;
     echo_batch(end, &op, 1, &echo_sent);
@@ -155,7 +166,7 @@ static void echo_serve(const struct echo_options *options, int output)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     grpc_init();
-    echo_init(&end, options->reply_bytes);
+    echo_init(&end, options->reply_bytes, options->pool_bytes);
     grpc_server *server = grpc_server_create(&arguments, NULL);
     grpc_server_register_completion_queue(server, end.queue, NULL);
     grpc_server_credentials *plain = grpc_insecure_server_credentials_create();
@@ -207,7 +218,8 @@ void echo_connect(struct echo *echo)
     if (client == NULL)
         echo_die("no memory");
     grpc_init();
-    echo_init(&client->end, echo->options.request_bytes);
+    echo_init(&client->end, echo->options.request_bytes,
+              echo->options.pool_bytes);
     snprintf(target, sizeof(target), "127.0.0.1:%u", echo->port);
     grpc_channel_credentials *plain = grpc_insecure_credentials_create();
     client->channel = grpc_channel_create(target, plain, &arguments);

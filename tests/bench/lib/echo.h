@@ -5,6 +5,8 @@
 //
 // It leaves out all that the messages say: nothing is packed, read or copied,
 // no operations, no devices. Each message is sent as it is: none are joined.
+// What messages hold is cut in turns from as many bytes as the work moves, for
+// a few that are sent again and again stay in the processor's cache.
 //
 // For benchmarks: whatever goes wrong ends the program with a message.
 #ifndef POD_TESTS_BENCH_ECHO_H
@@ -16,7 +18,8 @@
 struct echo_options {
     size_t request_bytes; // at least 1, and so has the reply
     size_t reply_bytes;
-    unsigned window; // requests that have no reply yet, at most
+    unsigned window;   // requests that have no reply yet, at most
+    size_t pool_bytes; // that messages are cut from; at least one is
 };
 
 struct echo_client;
