@@ -372,6 +372,8 @@ static void bare_loop(struct bare_server *server)
                 bare_take_back(server);
         }
         MHD_run(server->daemon);
+        if (server->worker != NULL)
+            bare_worker_flush(server->worker);
     }
 }
 

@@ -12,11 +12,11 @@
 struct bare_worker {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct bare_job *first; // to do, in order
-    struct bare_job **last;
+    struct bare_job *first; // to do
     struct bare_job *done;
     int event_fd;
     pthread_t thread;
+    struct bare_job *given; // the loop's: not handed over yet
 };
 
 static void worker_end(struct bare_worker *worker, struct bare_job *job)
@@ -39,7 +39,6 @@ static struct bare_job *worker_next(struct bare_worker *worker)
         pthread_cond_wait(&worker->wake, &worker->lock);
     struct bare_job *jobs = worker->first;
     worker->first = NULL;
-    worker->last = &worker->first;
     pthread_mutex_unlock(&worker->lock);
     return jobs;
 }
@@ -66,7 +65,6 @@ struct bare_worker *bare_worker_start(void)
 
     if (worker == NULL)
         abort();
-    worker->last = &worker->first;
     worker->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->wake, NULL);
@@ -85,12 +83,24 @@ int bare_worker_fd(const struct bare_worker *worker)
 
 void bare_worker_give(struct bare_worker *worker, struct bare_job *job)
 {
-    job->next = NULL;
+    job->next = worker->given;
+    worker->given = job;
+}
+
+void bare_worker_flush(struct bare_worker *worker)
+{
+    struct bare_job *last = worker->given;
+
+    if (last == NULL)
+        return;
+    while (last->next != NULL)
+        last = last->next;
     pthread_mutex_lock(&worker->lock);
-    *worker->last = job;
-    worker->last = &job->next;
+    last->next = worker->first;
+    worker->first = worker->given;
     pthread_mutex_unlock(&worker->lock);
     pthread_cond_signal(&worker->wake);
+    worker->given = NULL;
 }
 
 struct bare_job *bare_worker_take(struct bare_worker *worker)

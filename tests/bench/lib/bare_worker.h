@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that does small jobs for the loop of the bare program: the plainest
-// way to have work done elsewhere and be told. Jobs go to a queue that the
-// thread takes whole; what is done goes to a list that the loop takes whole,
-// and an eventfd wakes the loop when that list was empty.
+// way to have work done elsewhere and be told. The loop hands over the jobs of
+// a turn at once; the thread takes all that are there; what is done goes to a
+// list that the loop takes whole, and an eventfd wakes the loop when that list
+// was empty.
 #ifndef POD_TESTS_BENCH_BARE_WORKER_H
 #define POD_TESTS_BENCH_BARE_WORKER_H
 
@@ -21,9 +22,10 @@ struct bare_worker;
 struct bare_worker *bare_worker_start(void);
 // Readable when jobs are done.
 int bare_worker_fd(const struct bare_worker *worker);
-// Has a job done: its bytes are copied. It is the caller's again when
-// bare_worker_take has given it.
+// Has a job done after the next flush: its bytes are copied. It is the caller's
+// again when bare_worker_take has given it. These three are for one thread.
 void bare_worker_give(struct bare_worker *worker, struct bare_job *job);
+void bare_worker_flush(struct bare_worker *worker);
 // All jobs that are done, by `next`; NULL: none.
 struct bare_job *bare_worker_take(struct bare_worker *worker);
 
