@@ -73,6 +73,7 @@ enum {
     POD_DRIVER_PEER_COPY = 8,    // can fetch from another host
     POD_DRIVER_WHOLE = 16,       // moves whole buffers only
     POD_DRIVER_ORDERS = 32,      // keeps `orders` itself
+    POD_DRIVER_NEAR = 64,        // its bytes are in this process's memory
 };
 
 struct pod_driver_core {

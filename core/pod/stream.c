@@ -24,6 +24,7 @@ struct pod_stream {
     struct pod_list chunks;   // pushed and not popped
     uint64_t window;
     uint64_t held;      // bytes in `chunks`
+    unsigned count;     // of `chunks`
     uint64_t last;      // bytes of the newest chunk: what the next will need
     unsigned refs;      // 2: both ends, 1: one has gone
     bool armed;         // the consumer found nothing: notify it
@@ -86,6 +87,7 @@ static void stream_drop_locked(struct pod_stream *stream,
 {
     pod_list_splice(out_chunks, &stream->chunks);
     stream->held = 0;
+    stream->count = 0;
 }
 
 static bool stream_room_locked(const struct pod_stream *stream)
@@ -94,7 +96,8 @@ static bool stream_room_locked(const struct pod_stream *stream)
 
     if (stream->held == 0)
         return true;
-    return !__builtin_add_overflow(stream->held, stream->last, &next) &&
+    return stream->count < POD_STREAM_CHUNKS &&
+           !__builtin_add_overflow(stream->held, stream->last, &next) &&
            next <= stream->window;
 }
 
@@ -136,6 +139,7 @@ static struct stream_chunk *stream_take_locked(struct pod_stream *stream,
 
     pod_list_remove(&chunk->link);
     stream->held -= chunk->blob->size;
+    stream->count--;
     *out_resume = stream->starved && !stream->finished &&
                   stream->resume != NULL && stream_room_locked(stream);
     if (*out_resume)
@@ -262,6 +266,7 @@ static struct pod_blob *stream_append_locked(struct pod_stream *stream,
     chunk->blob = blob;
     pod_list_push_back(&stream->chunks, &chunk->link);
     stream->held += blob->size;
+    stream->count++;
     stream->last = blob->size;
     return NULL;
 }

@@ -2,10 +2,10 @@
 // Chunks on their way from a read operation to whoever takes them.
 //
 // The pod engine pushes chunks in order, a consumer pops them. A stream holds
-// at most `window` bytes that were pushed and not popped (always at least one
-// chunk); when it is full the engine stops reading and goes on when the
-// consumer pops. So a slow consumer costs a bounded amount of memory.
-// Thread-safe.
+// at most `window` bytes and POD_STREAM_CHUNKS chunks that were pushed and not
+// popped (always at least one chunk); when it is full the engine stops reading
+// and goes on when the consumer pops. So a slow consumer costs a bounded amount
+// of memory. Thread-safe.
 #ifndef POD_POD_STREAM_H
 #define POD_POD_STREAM_H
 
@@ -15,6 +15,8 @@
 
 #include "core/base/blob.h"
 #include "core/base/err.h"
+
+enum { POD_STREAM_CHUNKS = 4 };
 
 struct pod_stream;
 

@@ -13,6 +13,9 @@
 
 #include "core/base/mem.h"
 
+// All slots and what a stream holds are within a cache of some MiB.
+enum { TRANSFER_NEAR_BYTES = 512 * 1024 };
+
 struct pod_transfer *pod_transfer_new(struct pod *pod, struct pod_op *op)
 {
     struct pod_transfer *transfer = pod_calloc(1, sizeof(*transfer));
@@ -69,9 +72,16 @@ size_t pod_transfer_piece(const struct pod_transfer *transfer)
     const struct pod_host *host =
         transfer->from != NULL ? transfer->from : transfer->to;
 
+    size_t chunk = transfer->pod->options.chunk_bytes;
+
     if (pod_whole_host(host) && transfer->total > 0)
         return (size_t)transfer->total;
-    return transfer->pod->options.chunk_bytes;
+    // What is read nearby and sent at once never leaves the processor's caches.
+    if (transfer->from != NULL && transfer->to == NULL &&
+        (transfer->from->features & POD_DRIVER_NEAR) != 0 &&
+        chunk > TRANSFER_NEAR_BYTES)
+        return TRANSFER_NEAR_BYTES;
+    return chunk;
 }
 
 static struct pod_transfer_slot *transfer_slot_at(struct pod_transfer *transfer,

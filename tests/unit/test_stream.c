@@ -118,6 +118,23 @@ static void test_window_bounds_what_is_held(void **state)
     pod_stream_close(stream);
 }
 
+static void test_few_chunks_are_held_however_small(void **state)
+{
+    (void)state;
+    struct calls calls = {0};
+    struct pod_stream *stream = new_stream(1000, &calls);
+
+    for (unsigned char i = 1; i < POD_STREAM_CHUNKS; i++)
+        assert_true(pod_stream_push(stream, new_chunk(1, i)));
+    assert_false(pod_stream_push(stream, new_chunk(1, POD_STREAM_CHUNKS)));
+    assert_int_equal(calls.resumed, 0);
+    pop_chunk(stream, 1, 1);
+    assert_int_equal(calls.resumed, 1);
+    assert_false(pod_stream_push(stream, new_chunk(1, POD_STREAM_CHUNKS + 1)));
+    pod_stream_finish(stream, NULL);
+    pod_stream_close(stream);
+}
+
 static void test_chunk_above_window_waits_until_empty(void **state)
 {
     (void)state;
@@ -396,6 +413,8 @@ int main(void)
         cmocka_unit_test_teardown(test_chunks_come_in_order_then_the_end,
                                   check_no_leak),
         cmocka_unit_test_teardown(test_window_bounds_what_is_held,
+                                  check_no_leak),
+        cmocka_unit_test_teardown(test_few_chunks_are_held_however_small,
                                   check_no_leak),
         cmocka_unit_test_teardown(test_chunk_above_window_waits_until_empty,
                                   check_no_leak),
