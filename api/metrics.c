@@ -13,6 +13,7 @@
 #include "api/handlers.h"
 #include "api/http_internal.h"
 #include "api/query.h"
+#include "core/base/log.h"
 #include "core/pod/metrics.h"
 
 // ------------------------------------------------------------------ the format
@@ -86,6 +87,8 @@ static void metrics_process(struct pod_str *out,
 
     metrics_head(out, "podd_build_info", "gauge", "The version; always 1.");
     pod_str_puts(out, "podd_build_info{version=\"" POD_VERSION "\"} 1\n");
+    metrics_one(out, "podd_log_lines_lost_total", "counter",
+                "Lines of the log that could not be written.", pod_log_lost());
     metrics_head(out, "process_start_time_seconds", "gauge",
                  "When it began, in seconds since 1970.");
     pod_str_puts(out, "process_start_time_seconds ");
@@ -297,6 +300,9 @@ static void metrics_operations(struct pod_str *out,
     metrics_times(out, "podd_operation_wait_seconds",
                   "From acceptance to the start, of operations that ran.",
                   metrics->waited);
+    metrics_times(out, "podd_operation_queue_seconds",
+                  "The part of it from being ready, of operations that ran.",
+                  metrics->queued);
     metrics_times(out, "podd_operation_run_seconds",
                   "From the start to the end, of operations that ran.",
                   metrics->ran);

@@ -32,7 +32,8 @@ static struct {
 static struct {
     struct pod_mutex lock;
     uint64_t lost; // lines, since the last that could be written
-    bool torn;     // the last one was written in part
+    uint64_t lost_ever;
+    bool torn; // the last one was written in part
 } log_out = {.lock = {.os = PTHREAD_MUTEX_INITIALIZER,
                       .rank = POD_RANK_LOG,
                       .name = "log"}};
@@ -271,9 +272,19 @@ void pod_log_event(enum pod_log_level level, enum pod_log_event event,
         log_field(&line, &fields[i]);
     log_end(&line);
     pod_mutex_lock(&log_out.lock);
-    if (!log_tell_lost_locked() || !log_write_locked(&line))
+    if (!log_tell_lost_locked() || !log_write_locked(&line)) {
         log_out.lost++;
+        log_out.lost_ever++;
+    }
     pod_mutex_unlock(&log_out.lock);
+}
+
+uint64_t pod_log_lost(void)
+{
+    pod_mutex_lock(&log_out.lock);
+    uint64_t lost = log_out.lost_ever;
+    pod_mutex_unlock(&log_out.lock);
+    return lost;
 }
 
 void pod_log(enum pod_log_level level, const char *subject, const char *format,

@@ -157,6 +157,9 @@ bool pod_log_wants(enum pod_log_level level);
 void pod_log_event(enum pod_log_level level, enum pod_log_event event,
                    const struct pod_log_field *fields, size_t count);
 
+// How many lines could not be written so far. Thread-safe.
+uint64_t pod_log_lost(void);
+
 // A line in words, the event "note": `subject` is what it is about ("http"),
 // the text says what happened, lower case, cause after a colon. As
 // pod_log_event.

@@ -19,6 +19,8 @@ void pod_metrics_ended_locked(struct pod *pod, const struct pod_op *op)
     if (op->running_ns < 0)
         return;
     pod_histogram_add(&metrics->waited[op->kind], op->running_ns);
+    pod_histogram_add(&metrics->queued[op->kind],
+                      op->running_ns - (op->ready_ns < 0 ? 0 : op->ready_ns));
     pod_histogram_add(&metrics->ran[op->kind],
                       op->finished_ns - op->running_ns);
 }

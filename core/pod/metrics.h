@@ -13,8 +13,10 @@ struct pod_metrics {
     uint64_t accepted[POD_KIND_COUNT];
     // By kind and how they ended: from SUCCEEDED on.
     uint64_t ended[POD_KIND_COUNT][POD_SCHED_LOST + 1];
-    // Of operations that ran: from acceptance to the start, and from there on.
+    // Of operations that ran: from acceptance to the start, the part of it when
+    // they were ready and waited for their host alone, and from the start on.
     struct pod_histogram waited[POD_KIND_COUNT];
+    struct pod_histogram queued[POD_KIND_COUNT];
     struct pod_histogram ran[POD_KIND_COUNT];
     uint64_t moved_bytes[POD_KIND_COUNT]; // by WRITE, READ, COPY that succeeded
     uint64_t host_losses;                 // of hosts that were up

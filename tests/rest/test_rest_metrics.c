@@ -94,6 +94,8 @@ static void test_operations_are_counted(void **state)
              1);
     is_value(rest, "podd_transferred_bytes_total{kind=\"WRITE\"}", 16);
     is_value(rest, "podd_operation_run_seconds_count{kind=\"WRITE\"}", 1);
+    is_value(rest, "podd_operation_queue_seconds_count{kind=\"WRITE\"}", 1);
+    is_value(rest, "podd_log_lines_lost_total", 0);
     is_value(rest, "podd_operations_open{state=\"RUNNING\"}", 0);
     is_value(rest, "podd_device_memory_used_bytes", 16);
 }

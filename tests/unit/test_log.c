@@ -281,7 +281,9 @@ static void test_full_pipe(void **state)
     (void)state;
     pod_log_setup(POD_LOG_INFO, POD_LOG_JSON);
     assert_int_equal(pipe(ends), 0);
+    uint64_t lost = pod_log_lost();
     log_to_full_pipe(ends[1], ends[0]);
+    assert_int_equal(pod_log_lost() - lost, 3);
     assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
     (void)close(saved);
     (void)close(ends[1]);
