@@ -385,6 +385,33 @@ static void test_garbage(void **state)
     expect("GET /hello HTTP/1.1\r\n" HOST "NoColon\r\n\r\n", 400, NULL, true);
 }
 
+// What the library refuses by itself: the list of api/README.md.
+static void test_refused_by_the_library(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } cases[] = {
+        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: x\r\n\r\n", 400},
+        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n", 400},
+        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length:\r\n\r\n", 400},
+        {"POST /echo HTTP/1.1\r\n" HOST
+         "Content-Length: 99999999999999999999\r\n\r\n",
+         413},
+        {"GET /hello\r\n" HOST "\r\n", 400},
+        {"POST /echo HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n"
+         "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+         400},
+        {"POST /echo HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n"
+         "Transfer-Encoding: chunked\r\n\r\n1\r\n{x\r\n0\r\n\r\n",
+         400},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect(cases[i].request, cases[i].status, NULL, true);
+}
+
 static void test_pipelined(void **state)
 {
     int fd = client_connect(server->port);
@@ -461,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_header_limits),
         cmocka_unit_test(test_huge_headers),
         cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_refused_by_the_library),
         cmocka_unit_test(test_pipelined),
         cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_request_ids),
