@@ -128,6 +128,8 @@ static void data(void **state)
     char path[64];
     json_t *event =
         rest_submit(*state, "/v1/buffers", "{\"core\":0,\"shape\":\"f32[2]\"}");
+    // It is there before any memory is missing.
+    json_decref(rest_await(*state, rest_text(event, "id")));
     (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data",
                    rest_text(event, "buffer"));
     // Made before memory runs out.
