@@ -95,6 +95,8 @@ RISKY = {"after", "label", "name", "deadline", "priority", "element_type",
 
 def map_query(context, query):
     query = nearer(query)
+    if isinstance(query, dict) and len(str(query.get("wait", ""))) % 4:
+        query = {**query, "wait": "50ms"}
     if isinstance(query, dict) and sum(map(len, map(str, query.values()))) % 4:
         return {key: value for key, value in query.items() if key not in RISKY}
     return query
