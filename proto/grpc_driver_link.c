@@ -306,7 +306,7 @@ static const char *link_reason(enum pod_code code, const char *text)
     static const char *const tls[] = {"certificate", "handshak",  "ssl",
                                       "tls",         "peer name", NULL};
     static const char *const slow[] = {"timed out before receiving settings",
-                                       NULL};
+                                       "tcp handshaker shutdown", NULL};
     static const char *const http[] = {"http1",        "http/1",
                                        "parsing http", "settings frame",
                                        "http status",  NULL};
