@@ -2,7 +2,7 @@
 """A pod whose hosts are in network namespaces, with links that fail.
 
 usage: drive_network.py CASE
-Times are printed and not compared. Exits with 77 where namespaces cannot be made; never if CI is set. podd is in
+Times are printed, not compared, but for one that the network itself makes. Exits with 77 where namespaces cannot be made; never if CI is set. podd is in
 host 0, a worker of two cores in each of the others.
 """
 import os
@@ -283,15 +283,13 @@ def far_away(pod):
     buffers = [client.upload(0, [number, 5]) for number in range(201)]
     client.read(buffers[-1])
     pod.network.between(0, 1, delay=0.1)
-    packets, begun = pod.network.packets(0, 1), time.monotonic()
+    begun = time.monotonic()
     client.succeeded(client.ask("POST", "/v1/graphs", {"ops": [
         {"op": "copy", "from": source, "to": to}
         for source, to in zip(buffers, buffers[1:])]})["id"])
     took(begun, "200 copies, 100 ms away, ended")
-    packets = pod.network.packets(0, 1) - packets
-    print(f"{packets} packets went there")
-    # One each, at least, if each waited for the one before.
-    expect(packets < 100, f"{packets} packets")
+    # The way alone takes 40 s if each waits for the one before.
+    expect(time.monotonic() - begun < 20, "it waited for each")
     expect(client.read(buffers[-1]) == [0, 5], "the chain's value")
 
 

@@ -184,6 +184,3 @@ class Network:
 
     def bytes(self, source, to):
         return self.set([(source, to)])[0][1]
-
-    def packets(self, source, to):
-        return self.set([(source, to)])[0][0]
