@@ -155,6 +155,42 @@ static void test_what_cannot_be_made_takes_no_id(void **unused)
     assert_int_equal(pod_mem_live(), 0);
 }
 
+static enum pod_code make_plain(void *arg, uint32_t host,
+                                struct pod_driver **out_driver,
+                                struct pod_err *err)
+{
+    (void)arg;
+    (void)host;
+    (void)err;
+    *out_driver = fake_driver_new(1, FIXTURE_MEMORY, 0);
+    return POD_OK;
+}
+
+static void test_there_are_only_so_many(void **unused)
+{
+    const struct pod_driver_maker maker = {.make = make_plain};
+    struct fixture fix;
+    struct pod_err err;
+    uint32_t id;
+
+    (void)unused;
+    set_up_hosts(&fix, 1);
+    for (uint32_t i = 1; i < POD_MAX_HOSTS; i++)
+        assert_int_equal(pod_join_host(fix.pod, NULL, &maker, &id, &err),
+                         POD_OK);
+    assert_int_equal(id, POD_MAX_HOSTS - 1);
+    assert_int_equal(pod_join_host(fix.pod, NULL, &maker, &id, &err),
+                     POD_RESOURCE_EXHAUSTED);
+    assert_int_equal(err.reason, POD_REASON_TOO_MANY_HOSTS);
+    assert_non_null(strstr(err.text, "1024"));
+    // One that was removed makes room, and its id is not used again.
+    must_remove(&fix, 7, false);
+    assert_int_equal(pod_join_host(fix.pod, NULL, &maker, &id, &err), POD_OK);
+    assert_int_equal(id, POD_MAX_HOSTS);
+    fixture_fini(&fix);
+    assert_int_equal(pod_mem_live(), 0);
+}
+
 static void test_a_host_in_use_stays(void **unused)
 {
     struct fixture fix;
@@ -619,6 +655,7 @@ int main(void)
         cmocka_unit_test(test_a_host_is_added),
         cmocka_unit_test(test_an_address_is_there_once),
         cmocka_unit_test(test_what_cannot_be_made_takes_no_id),
+        cmocka_unit_test(test_there_are_only_so_many),
         cmocka_unit_test(test_a_host_in_use_stays),
         cmocka_unit_test(test_ids_are_used_once),
         cmocka_unit_test(test_force_loses_what_is_there),
