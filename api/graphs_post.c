@@ -79,8 +79,7 @@ static void graphs_unref(struct graphs_job *job)
     pod_free(job);
 }
 
-// --------------------------------------------------------------------- the
-// work
+// ------------------------------------------------------------------- the work
 
 // The event of the graph, with the names of its operations.
 static json_t *graphs_event_json(const struct graphs_job *job, bool *out_done)

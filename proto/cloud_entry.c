@@ -100,8 +100,7 @@ static enum pod_code cloud_region(TpuDriver__MemoryRegion region,
                        "memory region %d: there is only HBM (1)", (int)region);
 }
 
-// ----------------------------------------------------------------------
-// buffers
+// -------------------------------------------------------------------- buffers
 
 static enum pod_code cloud_shape(struct cloud_work *work,
                                  ProtobufCBinaryData bytes, struct pod_err *err)
@@ -195,8 +194,7 @@ static enum pod_code cloud_copy(struct cloud_work *work, struct pod_err *err)
                         &work->request.second, err);
 }
 
-// ---------------------------------------------------------------------
-// programs
+// ------------------------------------------------------------------- programs
 
 static enum pod_code cloud_compile(struct cloud_work *work, struct pod_err *err)
 {
@@ -340,8 +338,7 @@ static enum pod_code cloud_execute(struct cloud_work *work, struct pod_err *err)
     return code == POD_OK ? cloud_assign(work, execute, err) : code;
 }
 
-// ----------------------------------------------------------------------
-// entries
+// -------------------------------------------------------------------- entries
 
 static enum pod_code cloud_request(struct cloud_work *work, struct pod_err *err)
 {
@@ -463,8 +460,7 @@ enum pod_code cloud_entry(struct cloud_service *service,
     return POD_OK;
 }
 
-// ----------------------------------------------------------------------
-// answers
+// -------------------------------------------------------------------- answers
 
 struct pod_wire_out *cloud_pack(struct answers *answers,
                                 const struct worker_answer *answer)

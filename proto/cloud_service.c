@@ -12,8 +12,7 @@ enum {
     CLOUD_ATTEMPTS = 1000, // at a client id that is free
 };
 
-// ------------------------------------------------------------------ open,
-// close
+// ---------------------------------------------------------------- open, close
 
 static uint32_t cloud_next_client(struct cloud_service *service)
 {
@@ -84,8 +83,7 @@ static void cloud_close(void *arg, struct rpc_request *request,
     rpc_request_reply(request, pod_wire_pack(&response.base));
 }
 
-// ------------------------------------------------------------------------
-// reset
+// ---------------------------------------------------------------------- reset
 
 struct cloud_reset {
     struct rpc_request *request;
@@ -151,8 +149,7 @@ static void cloud_query(void *arg, struct rpc_request *request,
     rpc_request_reply(request, cloud_pack_info(arg));
 }
 
-// ----------------------------------------------------------------------
-// streams
+// -------------------------------------------------------------------- streams
 
 // Entries are unpacked one by one, so that a message of gigabytes does not
 // exist twice in memory.
@@ -200,8 +197,7 @@ static void cloud_stream(void *arg, struct rpc_stream *owned_stream,
         answers_refuse(owned_stream, out_events, out_arg);
 }
 
-// -----------------------------------------------------------------------
-// making
+// --------------------------------------------------------------------- making
 
 struct cloud_service *cloud_service_new(const struct cloud_options *options)
 {

@@ -58,8 +58,7 @@ static void part_free(struct gang_part *part)
     pod_free(part);
 }
 
-// ------------------------------------------------------------------------
-// parts
+// ---------------------------------------------------------------------- parts
 
 static struct gang_part *in_find_part(struct gang_in *in, uint32_t replica)
 {
@@ -137,8 +136,7 @@ static enum pod_code in_part(struct gang_in *in,
     return POD_OK;
 }
 
-// ------------------------------------------------------------------------
-// steps
+// ---------------------------------------------------------------------- steps
 
 static void in_left(struct gang_in *in,
                     const Pod__Worker__V1__ExchangeStep *step)
@@ -207,8 +205,7 @@ static void in_stash_locked(struct gang_in *in, const void *data, size_t size)
         rpc_stream_pause(in->stream);
 }
 
-// -------------------------------------------------------------- finding the
-// gang
+// ----------------------------------------------------------- finding the gang
 
 // The gang and the sender, from the head of the first message.
 static bool in_read_name(struct gang_in *in, const void *data, size_t size)
@@ -332,8 +329,7 @@ void gang_in_expire(struct gang_links *links, int64_t before_ns)
     }
 }
 
-// --------------------------------------------------------------------- the
-// stream
+// ----------------------------------------------------------------- the stream
 
 // The first message is kept before the gang can find the stream.
 static void in_first(struct gang_in *in, const void *data, size_t size)

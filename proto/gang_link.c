@@ -8,8 +8,7 @@
 
 enum { GANG_BATCH_BYTES = 4 << 20 };
 
-// -------------------------------------------------------------------- the
-// steps
+// ------------------------------------------------------------------ the steps
 
 static struct pod_wire_out *gang_pack(const Pod__Worker__V1__ExchangeStep *step,
                                       struct pod_blob *data, size_t offset,
@@ -139,8 +138,7 @@ static void gang_gave(void *arg, uint64_t op, uint32_t replica,
     gang_link_unref(link);
 }
 
-// --------------------------------------------------------------- the other
-// side
+// ------------------------------------------------------------- the other side
 
 static void gang_out_message(void *arg, const void *data, size_t size)
 {
@@ -394,8 +392,7 @@ enum pod_code gang_links_plan(struct gang_links *links,
     return POD_OK;
 }
 
-// -------------------------------------------------------------------- the
-// links
+// ------------------------------------------------------------------ the links
 
 struct gang_links *gang_links_new(struct pod_gang_hub *hub, struct peers *peers)
 {

@@ -28,8 +28,7 @@ struct pod_work {
     bool has_bulk;
 };
 
-// ----------------------------------------------------------------------
-// buffers
+// -------------------------------------------------------------------- buffers
 
 static enum pod_code pod_shape_of(struct pod_work *work,
                                   ProtobufCBinaryData bytes,
@@ -122,8 +121,7 @@ static enum pod_code pod_compile(struct pod_work *work, struct pod_err *err)
     return POD_OK;
 }
 
-// -------------------------------------------------------------------
-// executions
+// ----------------------------------------------------------------- executions
 
 static enum pod_code pod_launches(struct pod_work *work,
                                   const Pod__Worker__V1__Execute *execute,
@@ -169,8 +167,7 @@ static enum pod_code pod_execute(struct pod_work *work, struct pod_err *err)
                            err);
 }
 
-// ----------------------------------------------------------------------
-// entries
+// -------------------------------------------------------------------- entries
 
 static enum pod_code pod_single(struct pod_work *work, enum worker_kind kind,
                                 uint64_t target)
@@ -358,8 +355,7 @@ enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
     return POD_OK;
 }
 
-// ---------------------------------------------------------------------
-// outcomes
+// ------------------------------------------------------------------- outcomes
 
 static void pod_pack_status(const struct worker_answer *answer,
                             Pod__Worker__V1__Status *status, char *reason,

@@ -16,8 +16,7 @@ enum {
     POD_FIELD_FORGET = 4,
 };
 
-// ------------------------------------------------------------------------
-// hello
+// ---------------------------------------------------------------------- hello
 
 static enum pod_code pod_open_session(struct pod_service *service,
                                       uint64_t *out_session,
@@ -168,8 +167,7 @@ static void pod_hello(void *arg, struct rpc_request *request, const void *data,
     rpc_request_reply(request, pod_hello_pack(service, session));
 }
 
-// --------------------------------------------------------------------
-// heartbeat
+// ------------------------------------------------------------------ heartbeat
 
 static struct pod_wire_out *pod_beat_pack(struct pod_service *service,
                                           uint64_t session)
@@ -229,8 +227,7 @@ static void pod_heartbeat(void *arg, struct rpc_request *request,
     worker_session_unref(session);
 }
 
-// ----------------------------------------------------------------------
-// streams
+// -------------------------------------------------------------------- streams
 
 // The first message says whose stream it is.
 static enum pod_code pod_bind(struct pod_service *service,
@@ -328,8 +325,7 @@ static void pod_no_gangs(void *arg, struct rpc_stream *owned_stream,
     answers_refuse(owned_stream, out_events, out_arg);
 }
 
-// -----------------------------------------------------------------------
-// making
+// --------------------------------------------------------------------- making
 
 struct pod_service *pod_service_new(const struct pod_service_options *options)
 {

@@ -49,8 +49,7 @@ bool rpc_start_here(struct rpc_loop *loop, grpc_call *call, const grpc_op *op,
 // call of that loop.
 void rpc_post(grpc_call *call, struct rpc_tag *tag, bool ok);
 
-// ----------------------------------------------------------------- byte
-// buffers
+// --------------------------------------------------------------- byte buffers
 
 // Sends: the outs of `list` in one buffer; they are freed. NULL: no memory.
 grpc_byte_buffer *rpc_bytes_join(struct pod_list *owned_list);

@@ -38,8 +38,7 @@ void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
     op->root = root;
 }
 
-// ------------------------------------------------------------------
-// remembering
+// ---------------------------------------------------------------- remembering
 
 static void op_forget_one_locked(struct worker_session *session,
                                  struct worker_failure *failure)
@@ -100,8 +99,7 @@ void worker_forget(struct worker_session *session, uint64_t number)
     pod_mutex_unlock(&worker->lock);
 }
 
-// ------------------------------------------------------------------- the
-// ending
+// ----------------------------------------------------------------- the ending
 
 void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
                           const struct worker_op *cause)
@@ -192,8 +190,7 @@ void worker_op_free_locked(struct worker_op *op)
     pod_free(op);
 }
 
-// ---------------------------------------------------------------------
-// building
+// ------------------------------------------------------------------- building
 
 static struct worker_op *op_new(struct worker_session *session,
                                 const struct worker_request *request,
@@ -346,8 +343,7 @@ static enum pod_code op_find_waits(struct worker_op *op,
     return code;
 }
 
-// --------------------------------------------------------- what an object will
-// be
+// ----------------------------------------------------- what an object will be
 
 // A tuple knows those of its children that have come before it, so tuples make
 // no circles, and their depth is known.
@@ -404,8 +400,7 @@ static enum pod_code op_describe(struct worker_op *op, struct pod_err *err)
     return POD_OK;
 }
 
-// -------------------------------------------------------------------
-// submitting
+// ----------------------------------------------------------------- submitting
 
 static bool op_came_before(const struct worker_session *session,
                            uint64_t number)

@@ -96,6 +96,13 @@ def functions(code):
             start = None
 
 
+def headings(text):
+    """A heading between rulers is one line, which formatting may have cut."""
+    folded = re.compile(r"^// -{10,}[^\n]*\n// [a-z0-9][^\n]{0,30}\n(?!//)", re.M)
+    for found in folded.finditer(text):
+        yield text.count("\n", 0, found.start()) + 1, "heading cut in two lines"
+
+
 def rules(path, text):
     code = blank(text)
     for pattern, where, but, why in FORBIDDEN:
@@ -109,6 +116,7 @@ def rules(path, text):
             if found and not (pattern.startswith("[ ") and searched is code):
                 yield number, f"'{found.group(0).strip()}': {why}"
     yield from includes(path, text)
+    yield from headings(text)
     limit = MAX_FILE if not path.startswith("tests/") else 10 * MAX_FILE
     if text.count("\n") > limit:
         yield 1, f"{text.count(chr(10))} lines, at most {limit}"

@@ -131,8 +131,7 @@ enum pod_code pod_text_source_target_pairs(struct text *t,
                                  &instr->source_target_pairs);
 }
 
-// ------------------------------------------------------- slice, padding,
-// window
+// ----------------------------------------------------- slice, padding, window
 
 // "[start:limit]" or "[start:limit:stride]".
 static enum pod_code
@@ -286,8 +285,7 @@ enum pod_code pod_text_window(struct text *t, Xla__HloInstructionProto *instr)
     return code == POD_OK ? values_window_fields(t, instr->window) : code;
 }
 
-// -------------------------------------------------------------------
-// dim_labels
+// ----------------------------------------------------------------- dim_labels
 
 // One of the three parts of "b01f_01io->b01f": where its two letters stand, and
 // where each spatial dimension does. "?" is a dimension without a use.

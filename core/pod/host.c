@@ -111,8 +111,7 @@ struct pod_host *pod_host_find_locked(const struct pod *pod, size_t id,
     return host;
 }
 
-// ---------------------------------------------------------------------
-// counting
+// ------------------------------------------------------------------- counting
 
 static void host_count(struct pod_host *host, bool takes_part)
 {
@@ -150,8 +149,7 @@ static uint64_t host_to_do(const struct pod_host *host)
     return host->open_operations + !pod_list_empty(&host->calls);
 }
 
-// -------------------------------------------------------------------
-// conditions
+// ----------------------------------------------------------------- conditions
 
 static bool host_judge(struct pod_host *host, int64_t wall_ns)
 {
@@ -246,8 +244,7 @@ bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter, uint32_t id)
     return waiter->registered;
 }
 
-// --------------------------------------------------------------------
-// operating
+// ------------------------------------------------------------------ operating
 
 static void host_set_cordon(struct pod *pod, struct pod_host *host, bool cordon,
                             struct pod_after *after)
@@ -299,8 +296,7 @@ enum pod_code pod_reconnect(struct pod *pod, uint32_t id, struct pod_err *err)
     return host == NULL ? POD_NOT_FOUND : POD_OK;
 }
 
-// -----------------------------------------------------------------------
-// adding
+// --------------------------------------------------------------------- adding
 
 static enum pod_code host_may_join_locked(struct pod *pod, const char *address,
                                           struct pod_err *err)
@@ -426,8 +422,7 @@ enum pod_code pod_join_host(struct pod *pod, const char *address,
     return code;
 }
 
-// ---------------------------------------------------------------------
-// removing
+// ------------------------------------------------------------------- removing
 
 static enum pod_code host_check_unused(const struct pod_host *host,
                                        struct pod_err *err)

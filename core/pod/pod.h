@@ -795,8 +795,7 @@ enum pod_code pod_reconnect(struct pod *pod, uint32_t host, struct pod_err *err)
 bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter,
                       uint32_t host);
 
-// ------------------------------------------------------------ hosts at run
-// time
+// ---------------------------------------------------------- hosts at run time
 
 enum { POD_MAX_HOSTS = 1024 }; // that are there at one time
 

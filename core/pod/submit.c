@@ -15,8 +15,7 @@
 
 #include "core/base/mem.h"
 
-// ---------------------------------------------------------------- plan and
-// make
+// -------------------------------------------------------------- plan and make
 
 static size_t batch_auto_count(const struct pod_program_shape *shape)
 {

@@ -107,8 +107,7 @@ static double bench_now(void)
     return (double)pod_clock_mono(&pod_clock_system) / 1e9;
 }
 
-// ------------------------------------------------------------- what is
-// measured
+// ----------------------------------------------------------- what is measured
 
 // A pod of one worker or two, and what the works use of it.
 struct bench_site {

@@ -161,8 +161,7 @@ static void fuzz_opened(void *arg, const char *method,
     pod_mutex_unlock(&fuzz->lock);
 }
 
-// -------------------------------------------------------------------- the
-// calls
+// ------------------------------------------------------------------ the calls
 
 static void fuzz_tell(struct fuzz *fuzz, bool ready, bool beaten)
 {

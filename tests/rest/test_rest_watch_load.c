@@ -363,8 +363,7 @@ static void a_reader_too_slow_is_told(void **state)
     rest_stop(rest);
 }
 
-// ----------------------------------------------------------------- many
-// readers
+// --------------------------------------------------------------- many readers
 
 enum { CROWD = 50, CROWD_OPS = 20 };
 

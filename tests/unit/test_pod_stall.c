@@ -255,8 +255,7 @@ static void test_many_calls(void **state)
     assert_true(is_stalled(fix, last));
 }
 
-// ---------------------------------------------------------------- several
-// hosts
+// -------------------------------------------------------------- several hosts
 
 static void test_gang(void **state)
 {

@@ -388,8 +388,7 @@ const char *rpc_stream_peer(const struct rpc_stream *stream)
     return "a fuzzer";
 }
 
-// ------------------------------------------------------------- the calling
-// side
+// ----------------------------------------------------------- the calling side
 
 enum pod_code rpc_channel_new(struct rpc_loop *loop,
                               const struct rpc_channel_options *options,
@@ -505,8 +504,7 @@ void rpc_call_unref(struct rpc_call *call)
         free(call);
 }
 
-// ------------------------------------------------------------- the serving
-// side
+// ----------------------------------------------------------- the serving side
 
 static void request_run(struct fake_event *event)
 {
