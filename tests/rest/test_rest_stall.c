@@ -126,7 +126,10 @@ static void what_hangs_is_named(void **state)
     assert_true(text_has(rest, "/metrics", "\npodd_stalled_operations 1\n"));
 
     (void)snprintf(text, sizeof(text), "/v1/events/%s:cancel", op);
-    json_decref(rest_json(rest_send(rest, "POST", text, "{}"), 202));
+    // 200 if it was over by the time of the answer.
+    struct rest_answer answer = rest_send(rest, "POST", text, "{}");
+    assert_true(answer.status == 202 || answer.status == 200);
+    rest_answer_free(&answer);
     event = rest_await(rest, op);
     assert_string_equal(rest_text(event, "state"), "CANCELLED");
     assert_null(json_object_get(event, "stalled"));

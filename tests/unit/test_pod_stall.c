@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -322,6 +324,58 @@ static void test_compile(void **state)
     assert_int_equal(stalled_count(fix), 0);
 }
 
+// ----------------------------------------------------------------------- log
+
+// What is written to stderr meanwhile. `text` has room for `size` bytes.
+static void capture(void (*call)(struct fixture *fix), struct fixture *fix,
+                    char *text, size_t size)
+{
+    int saved = dup(STDERR_FILENO);
+    int ends[2];
+
+    assert_true(saved >= 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    call(fix);
+    (void)dup2(saved, STDERR_FILENO);
+    (void)close(saved);
+    (void)close(ends[1]);
+    ssize_t got = read(ends[0], text, size - 1);
+    text[got > 0 ? got : 0] = '\0';
+    (void)close(ends[0]);
+}
+
+static void pass_all(struct fixture *fix)
+{
+    pass(fix, 8);
+}
+
+static void answer_it(struct fixture *fix)
+{
+    fake_done(fix->host[1], 1);
+}
+
+// One line when it begins, and one when it is over.
+static void test_log(void **state)
+{
+    struct fixture *fix = *state;
+    char text[2048];
+
+    assert_int_equal(fixture_allocate(fix, 3, 8), 1);
+    capture(pass_all, fix, text, sizeof(text));
+    const char *end = strchr(text, '\n');
+    assert_non_null(end);
+    assert_string_equal(end, "\n");
+    assert_non_null(strstr(
+        text, " level=warn event=stalled operation=op-1 kind=\"ALLOCATE\" "
+              "state=\"READY\" duration_us=1000000000 host=1 core=3 "
+              "detail=\"the host has not begun it\"\n"));
+    capture(answer_it, fix, text, sizeof(text));
+    assert_non_null(strstr(
+        text, " level=warn event=stall_over operation=op-1 kind=\"ALLOCATE\" "
+              "state=\"READY\" duration_us=2000000000 host=1 core=3\n"));
+}
+
 // --------------------------------------------------------------------- ends
 
 // The operation ends before its host answers: then the host alone is stuck.
@@ -466,6 +520,7 @@ int main(void)
         TEST(test_many_calls),
         TEST(test_gang),
         TEST(test_compile),
+        TEST(test_log),
         TEST(test_deadline_of_what_hangs),
         TEST(test_loss_of_the_host),
         TEST(test_looks),
