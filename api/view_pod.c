@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The topology as JSON.
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "api/build.h"
+#include "api/ids.h"
 #include "api/view_json.h"
 
 const char *const api_host_fields[] = {
@@ -71,16 +73,34 @@ static json_t *view_condition(enum pod_condition_type type,
     return api_build_take(&object);
 }
 
-// Why a host is not READY is told in its own words.
+// Which operation it is that hangs; NULL: none, or it has ended meanwhile.
+static const char *view_stalled(const struct pod_stalled_view *stalled,
+                                char out[96])
+{
+    char id[API_ID_BYTES];
+    if (stalled->operation == 0)
+        return NULL;
+    (void)snprintf(out, 96, "nothing is heard of %s (%s) from host %" PRIu32,
+                   api_id_print(POD_REF_OP, stalled->operation, id),
+                   pod_kind_name(stalled->kind), stalled->host);
+    return out;
+}
+
+// Why a host is not READY is told in its own words, and what hangs by its id.
 static json_t *view_conditions(const struct pod_host_view *view)
 {
     struct api_build list = api_build_array();
     for (unsigned i = 0; i < POD_CONDITION_COUNT; i++) {
         const struct pod_condition *condition = &view->conditions[i];
-        bool own = i == POD_CONDITION_READY &&
-                   condition->status == POD_CONDITION_FALSE;
-        api_append(&list, view_condition((enum pod_condition_type)i, condition,
-                                         own ? view->error : NULL));
+        const char *told = NULL;
+        char stalled[96];
+        if (i == POD_CONDITION_READY &&
+            condition->status == POD_CONDITION_FALSE)
+            told = view->error;
+        else if (i == POD_CONDITION_STALLED)
+            told = view_stalled(&view->oldest_stall, stalled);
+        api_append(&list,
+                   view_condition((enum pod_condition_type)i, condition, told));
     }
     return api_build_take(&list);
 }
@@ -238,6 +258,10 @@ static json_t *pod_conditions(const struct pod_topology_view *view)
         told = message;
     }
     api_append(&list, view_condition(POD_CONDITION_READY, &view->ready, told));
+    char stalled[96];
+    api_append(&list,
+               view_condition(POD_CONDITION_STALLED, &view->stalled,
+                              view_stalled(&view->oldest_stall, stalled)));
     return api_build_take(&list);
 }
 

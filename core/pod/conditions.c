@@ -15,7 +15,8 @@ static const char *const condition_reason_texts[] = {
 
 const char *pod_condition_type_name(enum pod_condition_type type)
 {
-    static const char *const names[] = {"READY", "SCHEDULABLE", "DRAINED"};
+    static const char *const names[] = {"READY", "SCHEDULABLE", "DRAINED",
+                                        "STALLED"};
 
     return type < POD_CONDITION_COUNT ? names[type] : "UNKNOWN";
 }
@@ -98,6 +99,15 @@ void pod_host_judge(const struct pod_host_facts *facts,
     out[POD_CONDITION_SCHEDULABLE] =
         condition_schedulable(facts, ready.status == POD_CONDITION_TRUE);
     out[POD_CONDITION_DRAINED] = condition_drained(facts);
+    pod_judge_stalled(facts->stalled, &out[POD_CONDITION_STALLED]);
+}
+
+void pod_judge_stalled(bool stalled, struct pod_condition *out)
+{
+    *out = stalled ? condition_of(POD_CONDITION_TRUE,
+                                  POD_CONDITION_REASON_OPERATION_STALLED)
+                   : condition_of(POD_CONDITION_FALSE,
+                                  POD_CONDITION_REASON_NOTHING_STALLED);
 }
 
 void pod_judge(const struct pod_facts *facts, struct pod_condition *out)

@@ -20,10 +20,12 @@ enum pod_host_state {
 // READY        it answers, and can be used
 // SCHEDULABLE  new work is placed on it
 // DRAINED      it is cordoned and has nothing to do: it may be taken away
+// STALLED      something has its turn there and is silent (stall.h)
 enum pod_condition_type {
     POD_CONDITION_READY,
     POD_CONDITION_SCHEDULABLE,
     POD_CONDITION_DRAINED,
+    POD_CONDITION_STALLED,
     POD_CONDITION_COUNT,
 };
 
@@ -49,6 +51,9 @@ enum pod_condition_status {
     X(IDLE, "it is cordoned and no operation is open on it")                   \
     X(OPERATIONS_OPEN, "it is cordoned and has operations to finish")          \
     X(NOT_CORDONED, "it is not cordoned")                                      \
+    /* STALLED, also of the pod */                                             \
+    X(OPERATION_STALLED, "an operation has its turn and is silent")            \
+    X(NOTHING_STALLED, "all that has its turn gets on")                        \
     /* READY of the pod */                                                     \
     X(ALL_HOSTS_READY, "all hosts are ready")                                  \
     X(HOSTS_MISSING, "not all hosts are ready")                                \
@@ -80,6 +85,7 @@ struct pod_host_facts {
     bool known;     // it was ready once
     bool refused;   // LOST: because of what it says of itself
     uint64_t to_do; // operations that are open on it, calls it has not answered
+    bool stalled;   // some of these calls are
 };
 
 // Sets status and reason of all conditions of a host; not the times.
@@ -92,8 +98,9 @@ struct pod_facts {
     bool draining;
 };
 
-// The same for the pod, which has one condition, READY.
+// The same for the pod, which has two conditions: READY, and STALLED.
 void pod_judge(const struct pod_facts *facts, struct pod_condition *out);
+void pod_judge_stalled(bool stalled, struct pod_condition *out);
 
 // Takes a new judgement over. The time moves only when the status does. True:
 // status or reason changed.

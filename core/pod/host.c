@@ -159,6 +159,7 @@ static bool host_judge(struct pod_host *host, int64_t wall_ns)
         .known = host->incarnation > 0,
         .refused = host->refused,
         .to_do = host_to_do(host),
+        .stalled = host->stalled_calls > 0,
     };
     struct pod_condition judged[POD_CONDITION_COUNT];
     bool changed = false;
@@ -185,6 +186,9 @@ void pod_judge_locked(struct pod *pod)
         facts.up += pod_host_up(host);
     pod_judge(&facts, &judged);
     (void)pod_condition_take(&pod->ready, &judged,
+                             pod_clock_wall(&pod->options.clock));
+    pod_judge_stalled(!pod_list_empty(&pod->stalls), &judged);
+    (void)pod_condition_take(&pod->stalled, &judged,
                              pod_clock_wall(&pod->options.clock));
 }
 

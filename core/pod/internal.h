@@ -227,6 +227,7 @@ struct pod {
     struct pod_list cordoned;    // pod_host.cordon_link
     uint64_t host_mark;
     struct pod_condition ready; // of the pod as a whole
+    struct pod_condition stalled;
 
     struct pod_table table;
     uint64_t last_number; // 0: none issued yet (or the one before first_number)

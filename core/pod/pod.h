@@ -708,6 +708,13 @@ struct pod_host_load {
     uint32_t cores_busy;
 };
 
+// What has been stalled for longest.
+struct pod_stalled_view {
+    uint64_t operation; // 0: none
+    enum pod_kind kind;
+    uint32_t host;
+};
+
 struct pod_host_view {
     uint32_t id;
     const char *address;
@@ -725,6 +732,7 @@ struct pod_host_view {
     uint64_t buffers;
     struct pod_host_load load;
     struct pod_condition conditions[POD_CONDITION_COUNT]; // by type
+    struct pod_stalled_view oldest_stall;                 // on it
 };
 
 struct pod_chip_view {
@@ -760,7 +768,9 @@ struct pod_topology_view {
     uint32_t host_ids; // those that were given are below these
     uint32_t core_ids;
     struct pod_condition ready; // of the pod as a whole
-    uint64_t open_operations;   // of the pod
+    struct pod_condition stalled;
+    struct pod_stalled_view oldest_stall;
+    uint64_t open_operations; // of the pod
     const struct pod_chip_view *chips;
     size_t chip_count;
     const struct pod_core_view *cores;

@@ -259,6 +259,21 @@ struct pod_op *pod_stall_before_locked(const struct pod *pod, uint64_t below)
     return found;
 }
 
+struct pod_stalled_view pod_stall_oldest_locked(const struct pod *pod,
+                                                const struct pod_host *host)
+{
+    for (struct pod_list *at = pod->stalls.next; at != &pod->stalls;
+         at = at->next) {
+        const struct pod_stall *stall =
+            POD_CONTAINER(at, struct pod_stall, link);
+        if (stall->op != NULL && (host == NULL || stall->call->host == host))
+            return (struct pod_stalled_view){.operation = stall->op->number,
+                                             .kind = stall->op->kind,
+                                             .host = stall->call->host->id};
+    }
+    return (struct pod_stalled_view){.operation = 0};
+}
+
 // The cores of an operation that are the host's.
 static const uint32_t *stall_lay_cores(const struct pod_op *op, uint32_t host,
                                        struct pod_carver *carver,

@@ -42,6 +42,9 @@ void pod_stall_tick(struct pod *pod);
 // The stalled operation with the greatest number below `below`, or NULL. Costs
 // the number of stalled calls.
 struct pod_op *pod_stall_before_locked(const struct pod *pod, uint64_t below);
+// What has been stalled for longest on a host, or anywhere (NULL).
+struct pod_stalled_view pod_stall_oldest_locked(const struct pod *pod,
+                                                const struct pod_host *host);
 // Sets what an event shows of it.
 void pod_stall_lay_locked(const struct pod_op *op, struct pod_carver *carver,
                           struct pod_event_view *view);

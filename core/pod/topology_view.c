@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/pod/view.h"
+#include "core/pod/stall.h"
 
 // A topology view while it is laid; what is NULL did not fit.
 struct topology_lay {
@@ -19,6 +19,8 @@ struct topology_lay {
     uint32_t host_ids;
     uint32_t core_ids;
     struct pod_condition ready;
+    struct pod_condition stalled;
+    struct pod_stalled_view oldest_stall;
     uint64_t open_operations;
 };
 
@@ -50,6 +52,7 @@ static void topology_lay_host(const struct pod_host *host,
         view.core_count = (uint32_t)info->core_count;
     }
     memcpy(view.conditions, host->conditions, sizeof(view.conditions));
+    view.oldest_stall = pod_stall_oldest_locked(host->pod, host);
     if (out_view != NULL)
         *out_view = view;
 }
@@ -119,6 +122,8 @@ static void topology_lay_locked(const struct pod *pod, struct topology_lay *lay)
     lay->host_ids = (uint32_t)pod->host_count;
     lay->core_ids = (uint32_t)pod->core_count;
     lay->ready = pod->ready;
+    lay->stalled = pod->stalled;
+    lay->oldest_stall = pod_stall_oldest_locked(pod, NULL);
     lay->open_operations = pod->open_count;
     lay->host_count = 0;
     lay->hosts = pod_carve(&lay->carver, atomic_load(&pod->live_hosts),
@@ -159,6 +164,8 @@ enum pod_code pod_get_topology(struct pod *pod,
         .host_ids = lay.host_ids,
         .core_ids = lay.core_ids,
         .ready = lay.ready,
+        .stalled = lay.stalled,
+        .oldest_stall = lay.oldest_stall,
         .open_operations = lay.open_operations,
         .chips = lay.chips,
         .chip_count = lay.chip_count,

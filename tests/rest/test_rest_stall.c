@@ -72,6 +72,27 @@ static bool text_has(struct rest *rest, const char *path, const char *text)
     return has;
 }
 
+// The condition STALLED of a host or of the pod.
+static void assert_condition(struct rest *rest, const char *path,
+                             const char *status, const char *reason,
+                             const char *message)
+{
+    json_t *object = rest_json(rest_get(rest, path), 200);
+    const json_t *conditions = json_object_get(object, "conditions");
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(conditions); i++) {
+        const json_t *each = json_array_get(conditions, i);
+        if (strcmp(rest_text(each, "type"), "STALLED") != 0)
+            continue;
+        found = true;
+        assert_string_equal(rest_text(each, "status"), status);
+        assert_string_equal(rest_text(each, "reason"), reason);
+        assert_string_equal(rest_text(each, "message"), message);
+    }
+    assert_true(found);
+    json_decref(object);
+}
+
 // The ids in a list of events.
 static void assert_listed(struct rest *rest, const char *path, const char *only)
 {
@@ -125,6 +146,12 @@ static void what_hangs_is_named(void **state)
     assert_true(text_has(rest, "/ui/", text));
     assert_true(text_has(rest, "/metrics", "\npodd_stalled_operations 1\n"));
 
+    (void)snprintf(text, sizeof(text),
+                   "nothing is heard of %s (WRITE) from host 1", op);
+    assert_condition(rest, "/v1/hosts/1", "TRUE", "OPERATION_STALLED", text);
+    assert_condition(rest, "/v1/pod", "TRUE", "OPERATION_STALLED", text);
+    assert_condition(rest, "/v1/hosts/0", "FALSE", "NOTHING_STALLED",
+                     "all that has its turn gets on");
     (void)snprintf(text, sizeof(text), "/v1/events/%s:cancel", op);
     // 200 if it was over by the time of the answer.
     struct rest_answer answer = rest_send(rest, "POST", text, "{}");
@@ -136,6 +163,8 @@ static void what_hangs_is_named(void **state)
     json_decref(event);
     assert_listed(rest, "/v1/events?stalled=true", NULL);
     assert_false(text_has(rest, "/", "stalled:"));
+    assert_condition(rest, "/v1/pod", "FALSE", "NOTHING_STALLED",
+                     "all that has its turn gets on");
     assert_true(text_has(rest, "/metrics", "\npodd_stalled_operations 0\n"));
     json_decref(buffer);
 }

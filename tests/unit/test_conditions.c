@@ -15,45 +15,55 @@ struct row {
     const char *ready;
     const char *schedulable;
     const char *drained;
+    const char *stalled;
 };
 
 static const struct row rows[] = {
-    {{POD_HOST_CONNECTING, false, false, false, 0},
+    {{POD_HOST_CONNECTING, false, false, false, 0, false},
      "UNKNOWN CONNECTING",
      "FALSE NOT_READY",
-     "FALSE NOT_CORDONED"},
-    {{POD_HOST_CONNECTING, true, false, false, 0},
+     "FALSE NOT_CORDONED",
+     "FALSE NOTHING_STALLED"},
+    {{POD_HOST_CONNECTING, true, false, false, 0, false},
      "UNKNOWN CONNECTING",
      "FALSE CORDONED",
-     "TRUE IDLE"},
-    {{POD_HOST_READY, false, true, false, 0},
+     "TRUE IDLE",
+     "FALSE NOTHING_STALLED"},
+    {{POD_HOST_READY, false, true, false, 0, false},
      "TRUE HEARTBEATS",
      "TRUE ACCEPTS_WORK",
-     "FALSE NOT_CORDONED"},
-    {{POD_HOST_READY, false, true, false, 7},
+     "FALSE NOT_CORDONED",
+     "FALSE NOTHING_STALLED"},
+    {{POD_HOST_READY, false, true, false, 7, true},
      "TRUE HEARTBEATS",
      "TRUE ACCEPTS_WORK",
-     "FALSE NOT_CORDONED"},
-    {{POD_HOST_CORDONED, true, true, false, 1},
+     "FALSE NOT_CORDONED",
+     "TRUE OPERATION_STALLED"},
+    {{POD_HOST_CORDONED, true, true, false, 1, true},
      "TRUE HEARTBEATS",
      "FALSE CORDONED",
-     "FALSE OPERATIONS_OPEN"},
-    {{POD_HOST_CORDONED, true, true, false, 0},
+     "FALSE OPERATIONS_OPEN",
+     "TRUE OPERATION_STALLED"},
+    {{POD_HOST_CORDONED, true, true, false, 0, false},
      "TRUE HEARTBEATS",
      "FALSE CORDONED",
-     "TRUE IDLE"},
-    {{POD_HOST_LOST, false, false, false, 0},
+     "TRUE IDLE",
+     "FALSE NOTHING_STALLED"},
+    {{POD_HOST_LOST, false, false, false, 0, false},
      "FALSE UNREACHABLE",
      "FALSE NOT_READY",
-     "FALSE NOT_CORDONED"},
-    {{POD_HOST_LOST, false, true, false, 2},
+     "FALSE NOT_CORDONED",
+     "FALSE NOTHING_STALLED"},
+    {{POD_HOST_LOST, false, true, false, 2, false},
      "FALSE HOST_LOST",
      "FALSE NOT_READY",
-     "FALSE NOT_CORDONED"},
-    {{POD_HOST_LOST, true, true, true, 0},
+     "FALSE NOT_CORDONED",
+     "FALSE NOTHING_STALLED"},
+    {{POD_HOST_LOST, true, true, true, 0, false},
      "FALSE CONTRADICTORY",
      "FALSE CORDONED",
-     "TRUE IDLE"},
+     "TRUE IDLE",
+     "FALSE NOTHING_STALLED"},
 };
 
 static void check(const struct pod_condition *condition, const char *expected)
@@ -76,6 +86,7 @@ static void test_hosts(void **state)
         check(&judged[POD_CONDITION_READY], rows[i].ready);
         check(&judged[POD_CONDITION_SCHEDULABLE], rows[i].schedulable);
         check(&judged[POD_CONDITION_DRAINED], rows[i].drained);
+        check(&judged[POD_CONDITION_STALLED], rows[i].stalled);
     }
 }
 

@@ -324,6 +324,63 @@ static void test_compile(void **state)
     assert_int_equal(stalled_count(fix), 0);
 }
 
+// ----------------------------------------------------------------- conditions
+
+static void assert_condition(const struct pod_condition *condition,
+                             bool stalled, int64_t since_wall_ns)
+{
+    assert_string_equal(pod_condition_status_name(condition->status),
+                        stalled ? "TRUE" : "FALSE");
+    assert_string_equal(pod_condition_reason_name(condition->reason),
+                        stalled ? "OPERATION_STALLED" : "NOTHING_STALLED");
+    assert_int_equal(condition->since_wall_ns, since_wall_ns);
+}
+
+static struct pod_topology_view topology(struct fixture *fix)
+{
+    struct pod_topology_view view;
+    struct pod_err err;
+
+    assert_int_equal(pod_get_topology(fix->pod, &view, &err), POD_OK);
+    return view;
+}
+
+static void test_conditions(void **state)
+{
+    struct fixture *fix = *state;
+    int64_t start_ns = 1000000 + fix->now_ns;
+    uint64_t hung = fixture_allocate(fix, 2, 8);
+    uint64_t other = fixture_allocate(fix, 3, 8);
+
+    pass(fix, 4);
+    int64_t stalled_ns = 1000000 + fix->now_ns;
+    struct pod_topology_view view = topology(fix);
+    assert_condition(&view.hosts[0].conditions[POD_CONDITION_STALLED], false,
+                     start_ns);
+    assert_condition(&view.hosts[1].conditions[POD_CONDITION_STALLED], true,
+                     stalled_ns);
+    assert_condition(&view.stalled, true, stalled_ns);
+    assert_int_equal(view.hosts[0].oldest_stall.operation, 0);
+    assert_int_equal(view.hosts[1].oldest_stall.operation, hung);
+    assert_int_equal(view.oldest_stall.operation, hung);
+    assert_int_equal(view.oldest_stall.kind, POD_KIND_ALLOCATE);
+    assert_int_equal(view.oldest_stall.host, 1);
+    pod_topology_view_fini(&view);
+    pass(fix, 1);
+    fake_done(fix->host[1], hung); // one is left
+    view = topology(fix);
+    assert_condition(&view.stalled, true, stalled_ns);
+    assert_int_equal(view.hosts[1].oldest_stall.operation, other);
+    pod_topology_view_fini(&view);
+    fake_done(fix->host[1], other);
+    view = topology(fix);
+    assert_condition(&view.hosts[1].conditions[POD_CONDITION_STALLED], false,
+                     1000000 + fix->now_ns);
+    assert_condition(&view.stalled, false, 1000000 + fix->now_ns);
+    assert_int_equal(view.oldest_stall.operation, 0);
+    pod_topology_view_fini(&view);
+}
+
 // ----------------------------------------------------------------------- log
 
 // What is written to stderr meanwhile. `text` has room for `size` bytes.
@@ -520,6 +577,7 @@ int main(void)
         TEST(test_many_calls),
         TEST(test_gang),
         TEST(test_compile),
+        TEST(test_conditions),
         TEST(test_log),
         TEST(test_deadline_of_what_hangs),
         TEST(test_loss_of_the_host),
