@@ -334,6 +334,17 @@ void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out)
     pod_wire_out_free(owned_out);
 }
 
+struct pod_blob *rpc_stream_keep(struct rpc_stream *stream, const void *data,
+                                 size_t size)
+{
+    struct pod_blob *blob = pod_blob_new(size);
+
+    (void)stream;
+    if (blob != NULL && size > 0)
+        memcpy(blob->data, data, size);
+    return blob;
+}
+
 void rpc_stream_send_soon(struct rpc_stream *stream,
                           struct pod_wire_out *owned_out)
 {
