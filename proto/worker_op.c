@@ -270,6 +270,14 @@ static void op_name(struct op_naming *naming, uint64_t number)
     struct worker_object *object = NULL;
     if (naming->code != POD_OK)
         return;
+    // Two that wait for each other's things, or buffers, would wait for ever.
+    if (number > op->request.number) {
+        naming->code = pod_err_set(naming->err, POD_REASON_BAD_VALUE,
+                                   "op-%" PRIu64 " uses what op-%" PRIu64
+                                   " makes, which is a later one",
+                                   op->request.number, number);
+        return;
+    }
     naming->code = worker_object_find_locked(op->session, number, &object,
                                              &naming->root, naming->err);
     if (naming->code != POD_OK)

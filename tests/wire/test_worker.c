@@ -55,6 +55,7 @@ static char pod_cases[][48] = {
     "hello_replaces_a_session",
     "chunks",
     "order_and_failure",
+    "later_things_are_not_waited_for",
     "cancel",
     "memory_and_reset",
     "session_ends_with_its_control_stream",
