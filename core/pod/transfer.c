@@ -483,7 +483,9 @@ static void transfer_push_all(struct pod_transfer *transfer)
         transfer->stream = NULL;
     transfer->pushing = false;
     pod_leave(pod, &after);
-    transfer_finish(transfer, stream);
+    // Not before it is to be finished: until then another thread may say why.
+    if (stream != NULL)
+        transfer_finish(transfer, stream);
 }
 
 void pod_transfer_after(struct pod_transfer *transfer)
