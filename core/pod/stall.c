@@ -106,6 +106,8 @@ void pod_stall_over_locked(struct pod_call *call, struct pod_after *after)
     pod_list_remove(&stall->link);
     if (--call->host->stalled_calls == 0)
         pod_changed_host_locked(pod, call->host);
+    if (call->host->removed)
+        pod_judge_locked(pod); // whose changes are not those of a host any more
     struct pod_op *op = stall->op;
     if (op != NULL) {
         stall_unlink(op, stall);

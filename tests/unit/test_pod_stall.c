@@ -472,6 +472,25 @@ static void test_loss_of_the_host(void **state)
     assert_int_equal(fix->pod->hosts[1]->stalled_calls, 0);
 }
 
+// The pod stops being stalled, though the host does not change any more.
+static void test_removal_of_the_host(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t hung = fixture_allocate(fix, 2, 8);
+    struct pod_err err;
+
+    fake_start(fix->host[1], hung);
+    pass(fix, 4);
+    assert_true(is_stalled(fix, hung));
+    assert_int_equal(pod_remove_host(fix->pod, 1, true, &err), POD_OK);
+    fixture_run(fix);
+    struct pod_topology_view view = topology(fix);
+    assert_condition(&view.stalled, false, 1000000 + fix->now_ns);
+    assert_int_equal(view.oldest_stall.operation, 0);
+    pod_topology_view_fini(&view);
+    assert_int_equal(stalled_count(fix), 0);
+}
+
 // Nothing is looked at while nothing is open.
 static void test_looks(void **state)
 {
@@ -581,6 +600,7 @@ int main(void)
         TEST(test_log),
         TEST(test_deadline_of_what_hangs),
         TEST(test_loss_of_the_host),
+        TEST(test_removal_of_the_host),
         TEST(test_looks),
         TEST(test_without_memory),
         TEST(test_turned_off),
