@@ -271,8 +271,8 @@ static int podd_run(struct podd *podd, int argc, char **argv)
     if (settings->check_config)
         return 0;
     flags_setup_log(settings->log_format, settings->log_level);
-    podd_log_start(settings);
     process_setup();
+    podd_log_start(settings);
     enum pod_code code = podd_serve(podd, &err);
     podd_fini(podd);
     return code == POD_OK ? 0 : podd_fail(PODD_EXIT_FAILURE, &err);

@@ -47,6 +47,7 @@ void process_setup(void)
     // The heaps of threads have no room for blocks of 64 MiB: those would be
     // mapped anew each time, whatever the thresholds say.
     mallopt(M_ARENA_MAX, 1);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static void process_on_signal(int number)
@@ -68,7 +69,6 @@ enum pod_code process_catch_signals(struct pod_err *err)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
     return POD_OK;
 }
 

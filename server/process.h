@@ -6,12 +6,12 @@
 
 #include "core/base/err.h"
 
-// As many descriptors as the system allows, and a heap that keeps big blocks.
-// Before the first thread is started.
+// As many descriptors as the system allows, a heap that keeps big blocks, and no
+// end by SIGPIPE. Before the first thread is started and the first line logged.
 void process_setup(void);
 
-// SIGTERM, SIGINT and SIGHUP are kept for the functions below; SIGPIPE is
-// ignored. Once, before what they are to end is made. INTERNAL: no pipe.
+// SIGTERM, SIGINT and SIGHUP are kept for the functions below. Once, before
+// what they are to end is made. INTERNAL: no pipe.
 enum pod_code process_catch_signals(struct pod_err *err)
     __attribute__((warn_unused_result));
 // Returns when the process is asked to end. SIGHUP calls hang_up meanwhile, if

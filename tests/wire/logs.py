@@ -289,27 +289,38 @@ def case_text():
     check(podd.text().count(" event=request ") == 2, podd.text())
 
 
-def case_levels():
-    """By default readers leave no lines, and a full disk stops nobody."""
-    podd = Program("podd", "--dev", level="info")
-    with open("/dev/full", "wb") as full:
-        blind = subprocess.Popen(
-            [os.path.join(os.environ["POD_BUILD"], "podd"), "--dev",
-             "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=full,
-            text=True)
+def start_blind(stderr):
+    """A podd that cannot write its log, not even its first line."""
+    blind = subprocess.Popen(
+        [os.path.join(os.environ["POD_BUILD"], "podd"), "--dev",
+         "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=stderr,
+        text=True)
     atexit.register(blind.kill)
     for line in blind.stdout:
         if line.startswith("listening on "):
-            break
-    blind.address = line.split()[-1]
-    for each in (podd, blind):
+            blind.address = line.split()[-1]
+            return blind
+    raise Failed(f"it ended with {blind.wait(LIMIT)}")
+
+
+def case_levels():
+    """By default readers leave no lines, and lines that are lost stop nobody."""
+    podd = Program("podd", "--dev", level="info")
+    with open("/dev/full", "wb") as full:
+        blinds = [start_blind(full)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    blinds.append(start_blind(writer))
+    os.close(writer)
+    for each in [podd, *blinds]:
         for _ in range(20):
             check(ask(each, "GET", "/v1/pod")[0] == 200, "no answer")
         check(ask(each, "POST", "/v1/programs?wait=9s", "HloModule x\nENTRY",
                   "text/x-hlo")[0] == 201, "no answer")
     podd.stop()
-    blind.terminate()
-    check(blind.wait(LIMIT) == 0, "exit code")
+    for blind in blinds:
+        blind.terminate()
+        check(blind.wait(LIMIT) == 0, "exit code")
     events = [line["event"] for line in podd.lines()]
     check(events == ["start", "host", "host", "listening", "operation",
                      "drain", "stop"], events)
