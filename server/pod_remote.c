@@ -4,12 +4,19 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "core/base/mem.h"
 #include "core/base/str.h"
 
 static const char remote_scheme[] = "grpc+pod://";
 static const char remote_port[] = ":8470"; // of TPU drivers
+static const char remote_forms[] =
+    "expected HOST:PORT, [ADDRESS]:PORT or unix:PATH of at most 107 bytes";
+
+enum { REMOTE_MAX_PATH = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1 };
+
+_Static_assert(REMOTE_MAX_PATH == 107, "what remote_forms says");
 
 _Static_assert(POD_REMOTE_ADDRESS_BYTES >=
                    POD_REMOTE_MAX_ADDRESS + sizeof(remote_port),
@@ -63,7 +70,7 @@ static bool remote_is_address(const char *text, size_t length, bool *out_port)
 
     *out_port = true;
     if (length > 5 && strncmp(text, "unix:", 5) == 0)
-        return true;
+        return length - 5 <= REMOTE_MAX_PATH;
     if (text[0] == '[') {
         const char *close = memchr(text, ']', length);
         if (close == NULL ||
@@ -96,9 +103,7 @@ static enum pod_code remote_read_address(const char *text, size_t length,
                             "the address is too long", err);
     if (!remote_is_address(text, length, &has_port) ||
         pod_text_has_control(text, length))
-        return remote_fault(text, length,
-                            "expected HOST:PORT, [ADDRESS]:PORT or unix:PATH",
-                            err);
+        return remote_fault(text, length, remote_forms, err);
     (void)snprintf(out, POD_REMOTE_ADDRESS_BYTES, "%.*s%s", (int)length, text,
                    has_port ? "" : remote_port);
     return POD_OK;
@@ -307,9 +312,8 @@ static enum pod_code remote_join_address(const struct pod_workers *workers,
     enum pod_code code = remote_read_address(text, strlen(text), out, err);
 
     if (code != POD_OK)
-        pod_err_set(err, POD_REASON_BAD_TEXT,
-                    "'%.64s': expected HOST:PORT, [ADDRESS]:PORT or unix:PATH",
-                    text);
+        pod_err_set(err, POD_REASON_BAD_TEXT, "'%.64s': %s", text,
+                    remote_forms);
     else if (!workers->far && !remote_is_near(out))
         code = pod_err_set(err, POD_REASON_BAD_TEXT,
                            "'%.64s': plain text beyond this machine; start "

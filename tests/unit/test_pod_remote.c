@@ -80,6 +80,22 @@ static void test_refused(void **state)
     refuse(text, "too long");
 }
 
+// A socket's name has 108 bytes with its end.
+static void test_long_paths(void **state)
+{
+    char text[] = "grpc+pod://unix:"
+                  "0123456789012345678901234567890123456789012345678901234567"
+                  "89012345678901234567890123456789012345678901234567";
+    struct pod_remote remote;
+    struct pod_err err;
+
+    (void)state;
+    refuse(text, "at most 107 bytes");
+    text[sizeof(text) - 2] = '\0';
+    assert_int_equal(pod_remote_parse(text, &remote, &err), POD_OK);
+    pod_remote_fini(&remote);
+}
+
 static void test_too_many(void **state)
 {
     static char text[16 * (POD_REMOTE_MAX_HOSTS + 2)];
@@ -145,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_what_is_remote),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_long_paths),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_beyond_loopback),
         cmocka_unit_test(test_no_memory),
