@@ -260,29 +260,76 @@ static void in_go_on(struct gang_in *in)
         rpc_stream_resume(in->stream);
 }
 
-// Finds the gang, or puts the stream among those that wait. false: no room.
-static bool in_attach(struct gang_in *in)
+// The sender's only stream becomes part of the gang. A second one says again
+// what the first has said, because of a connection that broke.
+static bool in_join_locked(struct gang_in *in, struct gang_link *link)
+{
+    for (size_t i = 0; i < link->out_count; i++) {
+        struct gang_out *out = &link->outs[i];
+        if (out->host != in->host || out->heard)
+            continue;
+        out->heard = true;
+        atomic_fetch_add(&link->refs, 1);
+        return true;
+    }
+    return false;
+}
+
+enum in_place { IN_GANG, IN_WAITING, IN_LATE, IN_NO_ROOM, IN_NOT_WANTED };
+
+// Finds the gang, or puts the stream among those that wait.
+static enum in_place in_place_locked(struct gang_in *in,
+                                     struct gang_link **out_link)
 {
     struct gang_links *links = in->links;
-    bool room = true;
-    pod_mutex_lock(&links->lock);
     struct gang_link *link = pod_map_get(&links->by_gang, in->id);
-    if (link != NULL) {
-        atomic_fetch_add(&link->refs, 1);
-    } else if (links->waiting_count < GANG_LINK_MAX_WAITING) {
-        in->since_ns = pod_clock_mono(&pod_clock_system);
-        pod_list_push_back(&links->waiting, &in->waiting);
-        links->waiting_count++;
-        atomic_fetch_add(&in->refs, 1);
-    } else {
-        room = false;
-    }
-    pod_mutex_unlock(&links->lock);
-    pod_mutex_lock(&in->lock);
+    *out_link = link;
     if (link != NULL)
+        return in_join_locked(in, link) ? IN_GANG : IN_NOT_WANTED;
+    if (pod_map_get(&links->ended, in->id) != NULL)
+        return IN_LATE;
+    if (links->waiting_count == GANG_LINK_MAX_WAITING)
+        return IN_NO_ROOM;
+    in->since_ns = pod_clock_mono(&pod_clock_system);
+    pod_list_push_back(&links->waiting, &in->waiting);
+    links->waiting_count++;
+    atomic_fetch_add(&in->refs, 1);
+    return IN_WAITING;
+}
+
+static void in_refuse(struct gang_in *in)
+{
+    rpc_stream_finish(in->stream, POD_ALREADY_EXISTS,
+                      "the gang has a stream of this host, or none of its "
+                      "replicas is there");
+}
+
+static void in_attach(struct gang_in *in)
+{
+    struct gang_link *link = NULL;
+    pod_mutex_lock(&in->links->lock);
+    enum in_place place = in_place_locked(in, &link);
+    pod_mutex_unlock(&in->links->lock);
+    switch (place) {
+    case IN_GANG:
+        pod_mutex_lock(&in->lock);
         in->link = link;
-    pod_mutex_unlock(&in->lock);
-    return room;
+        pod_mutex_unlock(&in->lock);
+        in_go_on(in);
+        return;
+    case IN_WAITING: // it may be in its gang by now
+        return;
+    case IN_LATE: // why it has ended it was told, or sees
+        rpc_stream_finish(in->stream, POD_OK, "");
+        return;
+    case IN_NO_ROOM:
+        rpc_stream_finish(in->stream, POD_RESOURCE_EXHAUSTED,
+                          "too many streams wait for their gangs");
+        return;
+    case IN_NOT_WANTED:
+        in_refuse(in);
+        return;
+    }
 }
 
 // A stream that waits for this gang, or, with id 0, since before this time;
@@ -310,11 +357,25 @@ void gang_in_resume(struct gang_links *links, struct gang_link *link)
 {
     struct gang_in *in;
     while ((in = in_take_waiting(links, link->id, 0)) != NULL) {
+        pod_mutex_lock(&links->lock);
+        bool joined = in_join_locked(in, link);
+        pod_mutex_unlock(&links->lock);
         pod_mutex_lock(&in->lock);
-        atomic_fetch_add(&link->refs, 1);
-        in->link = link;
+        in->link = joined ? link : NULL;
         pod_mutex_unlock(&in->lock);
-        in_go_on(in);
+        if (joined)
+            in_go_on(in);
+        else
+            in_refuse(in);
+        in_unref(in);
+    }
+}
+
+void gang_in_drop(struct gang_links *links, uint64_t id)
+{
+    struct gang_in *in;
+    while ((in = in_take_waiting(links, id, 0)) != NULL) {
+        rpc_stream_finish(in->stream, POD_OK, "");
         in_unref(in);
     }
 }
@@ -343,11 +404,7 @@ static void in_first(struct gang_in *in, const void *data, size_t size)
     pod_mutex_lock(&in->lock);
     in_stash_locked(in, data, size);
     pod_mutex_unlock(&in->lock);
-    if (in_attach(in))
-        in_go_on(in);
-    else
-        rpc_stream_finish(in->stream, POD_RESOURCE_EXHAUSTED,
-                          "too many streams wait for their gangs");
+    in_attach(in);
 }
 
 static void in_message(void *arg, const void *data, size_t size)

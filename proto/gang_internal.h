@@ -11,12 +11,17 @@
 #include "core/base/map.h"
 #include "proto/gang_link.h"
 
+enum { GANG_LINK_MAX_ENDED = 4096 };
+
 struct gang_links {
-    struct pod_mutex lock;   // guards the maps and the list
+    struct pod_mutex lock;   // guards the maps, the list and the ring
     struct pod_map by_gang;  // struct gang_link that is begun, by its id
     struct pod_map by_op;    // the same by the driver's number
     struct pod_list waiting; // struct gang_in
     size_t waiting_count;
+    struct pod_map ended; // gangs that have ended here, the latest ones
+    uint64_t ended_ids[GANG_LINK_MAX_ENDED]; // a ring of the same; 0: none
+    size_t ended_at;                         // the oldest
     struct pod_gang_hub *hub;
     struct peers *peers;
 };
@@ -28,6 +33,7 @@ struct gang_out {
     uint64_t session; // 0: it is not connected to podd
     char *address;
     struct rpc_stream *stream; // NULL: it could not be opened
+    bool heard; // its stream to here has come; guarded by the links' lock
 };
 
 // One gang: a plan of the worker core.
@@ -54,6 +60,8 @@ void gang_link_lose(struct gang_link *link, uint32_t host, const char *why);
 
 // Streams that waited for this gang go on. Not under the lock.
 void gang_in_resume(struct gang_links *links, struct gang_link *link);
+// Ends those that wait for a gang that has ended. Not under the lock.
+void gang_in_drop(struct gang_links *links, uint64_t id);
 // Ends the streams that have waited since before this time.
 void gang_in_expire(struct gang_links *links, int64_t before_ns);
 

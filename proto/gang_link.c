@@ -252,6 +252,19 @@ static void gang_close_outs(struct gang_link *link)
     }
 }
 
+// Streams that come for it from now on need not wait. Without memory they do,
+// as they do for one that is forgotten.
+static void gang_remember_locked(struct gang_links *links, uint64_t id)
+{
+    uint64_t *place = &links->ended_ids[links->ended_at];
+    if (pod_map_get(&links->ended, id) != NULL)
+        return;
+    if (*place != 0)
+        (void)pod_map_remove(&links->ended, *place);
+    *place = pod_map_put(&links->ended, id, links) ? id : 0;
+    links->ended_at = (links->ended_at + 1) % GANG_LINK_MAX_ENDED;
+}
+
 // When it ended badly the others hear so, whether it had begun or not: who is
 // told twice that a replica has left does not mind.
 static void gang_end(struct worker_plan *plan, const struct pod_err *err)
@@ -270,7 +283,9 @@ static void gang_end(struct worker_plan *plan, const struct pod_err *err)
         (void)pod_map_remove(&links->by_gang, link->id);
     if (pod_map_get(&links->by_op, link->driver_op) == link)
         (void)pod_map_remove(&links->by_op, link->driver_op);
+    gang_remember_locked(links, link->id);
     pod_mutex_unlock(&links->lock);
+    gang_in_drop(links, link->id);
     // Those of whom nobody heard need not come any more.
     for (size_t i = 0; i < link->out_count; i++)
         gang_link_lose(link, link->outs[i].host, "the gang has ended");
@@ -425,6 +440,7 @@ void gang_links_free(struct gang_links *links)
         return;
     pod_map_fini(&links->by_gang);
     pod_map_fini(&links->by_op);
+    pod_map_fini(&links->ended);
     pod_gang_hub_unref(links->hub);
     pod_mutex_fini(&links->lock);
     pod_free(links);

@@ -5,8 +5,11 @@
 //
 // Each worker of a gang opens an Exchange stream to each other one and sends on
 // it the steps of its own replicas. A stream that comes before the gang was
-// launched here waits, for at most GANG_LINK_WAIT_NS. A stream that breaks off,
-// or a worker that cannot be reached, aborts the gang.
+// launched here waits, for at most GANG_LINK_WAIT_NS; one that comes after its
+// end is ended. A stream that breaks off, or a worker that cannot be reached,
+// aborts the gang. A host has one stream in a gang: a second one, made because
+// the first broke before it was answered, is refused, so that no step is done
+// twice.
 //
 // In the hub the worker's own replicas are on host 0, all others on host 1.
 #ifndef POD_PROTO_GANG_LINK_H

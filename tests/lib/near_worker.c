@@ -137,6 +137,7 @@ void near_worker_stop(struct near_worker *near)
     rpc_server_stop(near->server, 0);
     worker_stop(near->worker);
     rpc_server_free(near->server);
+    gang_links_stop(near->gangs);
     peers_free(near->peers);
     rpc_loop_free(near->loop);
     worker_free(near->worker);

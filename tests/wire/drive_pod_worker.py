@@ -430,6 +430,60 @@ def case_gang_over_three_workers():
         worker.stop()
 
 
+def exchange(c, gang, host):
+    stream = Stream(
+        c.channel, "/pod.worker.v1.PodWorker/Exchange", lambda m: [m]
+    )
+    first = W.ExchangeRequest(gang=gang, from_host=host)
+    stream.sending.put(first.SerializeToString())
+    return stream
+
+
+def case_streams_of_gangs():
+    workers = [Worker() for _ in range(2)]
+    sessions = [Session(worker) for worker in workers]
+    program = sum_over_replicas(f32(2)).SerializeToString()
+    for c in sessions:
+        loaded(c, program, replicas=2)
+        c.run(c.alloc(10, 8), c.alloc(11, 8))
+
+    def send(op, *hosts):
+        for h in hosts:
+            args = sessions, workers, op, op, h, 2, [10], [11]
+            sessions[h].send(gang_entry(*args))
+
+    def works(op):
+        send(op, 0, 1)
+        for c in sessions:
+            equal(codes(c.outcomes(1)), {op: 0}, f"gang {op}")
+
+    c = sessions[0]
+    works(20)
+    late = exchange(c, 20, 1)
+    equal(late.ended(), OK, "a stream that comes after the gang has ended")
+    # One that waits for a gang which ends without having begun.
+    waiting = exchange(c, 22, 1)
+    args = sessions, workers, 22, 22, 0, 2, [10], [80]
+    c.send(c.alloc(80, 1 << 50), gang_entry(*args))
+    equal(set(codes(c.outcomes(2))), {22, 80}, "a gang that cannot begin")
+    equal(waiting.ended(), OK, "a stream that waited")
+    # A worker has one stream in a gang.
+    send(30, 0)
+    streams = [exchange(c, 30, 1), exchange(c, 30, 1)]
+    until(lambda: any(s.call.done() for s in streams), "both streams go on")
+    streams.sort(key=lambda s: s.call.done())
+    equal(streams[1].ended(), grpc.StatusCode.ALREADY_EXISTS, "the second")
+    stranger = exchange(c, 30, 2)
+    equal(stranger.ended(), grpc.StatusCode.ALREADY_EXISTS, "a stranger")
+    equal(streams[0].call.done(), False, "the first goes on")
+    streams[0].call.cancel()
+    equal(reasons(c.outcomes(1)), {30: "GANG_ABORTED"}, "its stream broke off")
+    works(31)
+    for c, worker in zip(sessions, workers):
+        c.close()
+        worker.stop()
+
+
 def main():
     case = globals().get("case_" + sys.argv[1])
     if case is None:

@@ -63,6 +63,7 @@ static char pod_cases[][48] = {
     "strange_streams",
     "copy_from_peer",
     "gang_over_three_workers",
+    "streams_of_gangs",
 };
 enum {
     CASE_COUNT = sizeof(cases) / sizeof(cases[0]),
