@@ -82,6 +82,8 @@ static enum pod_code peers_connect(const struct peers *peers,
         .tls = peers->secure ? &tls : NULL,
         .keepalive_ns = PEERS_KEEPALIVE_S * POD_NS_PER_S,
         .keepalive_timeout_ns = PEERS_KEEPALIVE_S * POD_NS_PER_S,
+        // A connection may be dead and nobody knows, on either side.
+        .retries = true,
     };
     return rpc_channel_new(peers->loop, &options, out_channel, err);
 }
@@ -128,7 +130,8 @@ static enum pod_code peers_find_locked(struct peers *peers, const char *address,
         enum pod_code code = peers_connect(peers, address, &fresh, err);
         if (code != POD_OK)
             return code;
-        rpc_channel_free(entry->channel); // it has no stream that could go on
+        // What would be tried again on it could not go on either.
+        rpc_channel_free(entry->channel);
         entry->channel = fresh;
     }
     *out_channel = entry->channel;

@@ -16,7 +16,9 @@ struct peers *peers_new(struct rpc_loop *loop, const struct rpc_tls *tls);
 void peers_free(struct peers *peers);
 // Opens a stream to an address, as rpc_stream_open does. Where the last attempt
 // to connect has failed, a new one is made at once: a worker that is back need
-// not wait for a backoff of times when it was away. Any thread. BAD_VALUE,
+// not wait for a backoff of times when it was away. What breaks off before the
+// other worker has answered is tried again (see rpc_channel_options.retries).
+// Any thread. BAD_VALUE,
 // TOO_MANY_REQUESTS, OUT_OF_MEMORY.
 enum pod_code peers_open(struct peers *peers, const char *address,
                          const char *method,

@@ -63,6 +63,12 @@ static int client_ms(int64_t ns, int otherwise)
     return ms < 1 ? 1 : ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
+// Of all methods. The pauses are random, up to these.
+static const char client_retry_policy[] =
+    "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":3,"
+    "\"initialBackoff\":\"0.1s\",\"maxBackoff\":\"1s\",\"backoffMultiplier\":5,"
+    "\"retryableStatusCodes\":[\"UNAVAILABLE\"]}}]}";
+
 static void client_args_fill(const struct rpc_channel_options *options,
                              struct client_args *args)
 {
@@ -74,7 +80,9 @@ static void client_args_fill(const struct rpc_channel_options *options,
     client_arg_int(args, GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, INT_MAX);
     client_arg_int(args, GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     client_arg_int(args, GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    client_arg_int(args, GRPC_ARG_ENABLE_RETRIES, 0);
+    client_arg_int(args, GRPC_ARG_ENABLE_RETRIES, options->retries);
+    if (options->retries)
+        client_arg_text(args, GRPC_ARG_SERVICE_CONFIG, client_retry_policy);
     client_arg_int(args, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, min_ms);
     client_arg_int(args, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, max_ms);
     client_arg_int(args, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, max_ms);

@@ -25,6 +25,12 @@ struct rpc_channel_options {
     // Longest message taken; longer ones end the call RESOURCE_EXHAUSTED.
     // 0: 64 MiB.
     int max_receive_bytes;
+    // Calls and streams that end UNAVAILABLE before the server has answered
+    // anything, its headers included, are made again on a connection that
+    // works, twice at most, as long as they have sent little: a connection may
+    // have broken without anyone having noticed. What was sent is sent again,
+    // so the server may see it twice.
+    bool retries;
 };
 
 enum rpc_state {

@@ -142,6 +142,9 @@ class Pod:
         for number in range(WORKERS):
             self.client.await_host(number)
         self.prepare()
+        self.gang_works()
+
+    def gang_works(self):
         cores = list(range(0, WORKERS * CORES, CORES))
         program = self.client.program(all_reduce_program(1), len(cores))
         launches, outputs = [], []
@@ -277,6 +280,16 @@ def workers_parted_in_a_gang(pod):
     pod.all_work()
 
 
+def gangs_after_workers_parted(pod):
+    """A gang may begin before a worker knows that a connection is dead."""
+    for _ in range(5):
+        gang = pod.run_endless_gang([0, 2, 4])
+        pod.network.between(1, 2, drop=True)
+        pod.client.done(gang)
+        pod.network.between(1, 2, drop=False)
+        pod.gang_works()
+
+
 def far_away(pod):
     """A chain of 200 operations does not take 200 ways there and back."""
     client = pod.client
@@ -364,8 +377,8 @@ def packets_lost(pod):
 
 
 CASES = [link_cut_and_mended, cut_in_a_copy, workers_parted, cut_in_a_gang,
-         workers_parted_in_a_gang, far_away, narrow, narrow_between_workers,
-         one_way, packets_lost]
+         workers_parted_in_a_gang, gangs_after_workers_parted, far_away,
+         narrow, narrow_between_workers, one_way, packets_lost]
 
 
 def main():

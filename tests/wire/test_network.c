@@ -15,11 +15,17 @@
 enum { LANES = 3, SKIPPED = 77 };
 
 static char cases[][40] = {
-    "narrow",         "cut_in_a_copy",
-    "workers_parted", "narrow_between_workers",
-    "one_way",        "link_cut_and_mended",
-    "cut_in_a_gang",  "workers_parted_in_a_gang",
-    "far_away",       "packets_lost",
+    "narrow",
+    "cut_in_a_copy",
+    "workers_parted",
+    "narrow_between_workers",
+    "one_way",
+    "link_cut_and_mended",
+    "cut_in_a_gang",
+    "workers_parted_in_a_gang",
+    "far_away",
+    "packets_lost",
+    "gangs_after_workers_parted",
 };
 enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
 
