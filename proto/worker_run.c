@@ -395,6 +395,8 @@ static void run_task_locked(struct worker_op *op)
     }
     uint64_t buffer = op->named[0]->driver_op;
     uint64_t bytes = op->named[0]->bytes;
+    if (!op->ended && op->request.want_started)
+        worker_todo_locked(op, WORKER_TODO_STARTED);
     pod_mutex_unlock(&worker->lock);
     op->request.task->start(op->request.task, op, buffer, bytes);
     pod_mutex_lock(&worker->lock);

@@ -333,14 +333,17 @@ def case_copy_from_peer():
     a.run(*writes, stream=a.data)
     b.run(b.alloc(1, size))
 
-    def copy(op, **more):
+    def copy(op, started=False, **more):
         body = W.CopyFromPeer(
             address=workers[0].address, peer_session=a.id, to=1, **more
         )
-        return b.entry(op, copy_from_peer=body)
+        return b.entry(op, started=started, copy_from_peer=body)
 
-    got = b.run(copy(2, **{"from": 1}))
-    equal(codes(got), {2: 0}, f"copy {got}")
+    b.send(copy(2, started=True, **{"from": 1}))
+    begun, ended = b.control.take(2)
+    equal((begun.op, begun.started), (2, True), "it has begun")
+    equal((ended.op, ended.started), (2, False), "it has ended")
+    equal(codes({2: ended}), {2: 0}, f"copy {ended}")
     reads = [
         b.read(100 + i, 1, min(piece, size - at), at)
         for i, at in enumerate(range(0, size, piece))

@@ -74,7 +74,8 @@ def work(client, program, core):
     source, there, back = (client.upload(0, values), client.allocate(core, 1000),
                            client.allocate(1, 1000))
     client.copy(source, there)
-    client.succeeded(client.copy(there, back))
+    copied = client.succeeded(client.copy(there, back))
+    expect("running" in copied, f"it ran at no time: {copied}")
     expect(client.read(back) == values, "the copies differ")
     gang(client, program, [0, 1, core])
     return there
