@@ -30,6 +30,8 @@ enum pod_code api_auth_init(struct api_auth *auth, const char *token_file,
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     enum pod_code code =
         api_tokens_load(token_file, &auth->tokens, &auth->stamp, err);
+    if (code != POD_OK)
+        pod_err_wrap(err, "--token-file");
     if (code == POD_OK && auth->tokens.count == 0)
         code = pod_err_set(err, POD_REASON_BAD_VALUE,
                            "%s: no token in it: make one with podd token add "

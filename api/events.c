@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/events and /v1/events:summary: many operations at once.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,22 @@ static const char *events_kind_name(size_t index)
     return pod_kind_name((enum pod_kind)index);
 }
 
+static enum pod_code events_no_value(const char *parameter, const char *piece,
+                                     size_t length, size_t count,
+                                     const char *(*name)(size_t index),
+                                     struct pod_err *err)
+{
+    char names[256];
+    size_t used = 0;
+
+    for (size_t i = 0; i < count && used < sizeof(names); i++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+                                 i > 0 ? ", " : "", name(i));
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "%s: '%.*s' is none of %s", parameter,
+                       (int)pod_utf8_clip(piece, length, 64), piece, names);
+}
+
 // A comma list of names as a mask.
 static enum pod_code events_read_mask(struct api_request *req,
                                       struct api_page *page,
@@ -44,9 +61,7 @@ static enum pod_code events_read_mask(struct api_request *req,
                              memcmp(name(i), piece, length) != 0))
             i++;
         if (i == count)
-            return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                               "%s: '%.*s' is none of its values", parameter,
-                               (int)pod_utf8_clip(piece, length, 64), piece);
+            return events_no_value(parameter, piece, length, count, name, err);
         *out_mask |= 1U << i;
     }
     return POD_OK;

@@ -452,7 +452,9 @@ static enum pod_code request_route(struct api_request *req, struct pod_err *err)
     if (code != POD_OK)
         return code;
     if (req->match.allowed == 0)
-        return pod_err_set(err, POD_REASON_NOT_FOUND, "there is no \"%.200s\"",
+        return pod_err_set(err, POD_REASON_NOT_FOUND,
+                           "there is no \"%.200s\"; GET /v1 says where things "
+                           "are, /openapi.json all there is",
                            req->path);
     if (req->match.route != NULL || req->method == API_OPTIONS)
         return request_copy_params(req, err);

@@ -50,7 +50,7 @@ static void root_print_hosts(const struct pod_topology_view *view,
 static void root_print_cores(const struct pod_topology_view *view,
                              struct pod_str *out)
 {
-    pod_str_puts(out, "\ncore  host  chip  memory used / total      queue\n");
+    pod_str_puts(out, "\ncore  host  chip  memory used / total     queue\n");
     for (size_t i = 0; i < view->core_count && i < ROOT_CORES_SHOWN; i++) {
         const struct pod_core_view *core = &view->cores[i];
         char used[32];
@@ -147,7 +147,7 @@ static void root_print_next(const struct api_request *req, struct pod_str *out)
         "  curl -H 'Content-Type: application/json' \\\n"
         "    -d '{\"core\":0,\"shape\":\"f32[2,2]\","
         "\"values\":[[1,2],[3,4]]}' \\\n"
-        "    http://%s/v1/buffers?wait=10s\n"
+        "    'http://%s/v1/buffers?wait=10s'\n"
         "  curl -H 'Accept: application/json' "
         "http://%s/v1/buffers/buf-1/data\n"
         "  a browser at http://%s/ui/\n",

@@ -21,8 +21,10 @@ static const char ui_head[] =
     "nav a{margin-right:1rem}</style></head><body>\n"
     "<h1>podd</h1>\n"
     "<nav><a href=\"/ui/\">overview</a><a href=\"/v1\">service</a>"
-    "<a href=\"/v1/pod\">pod</a><a href=\"/v1/buffers\">buffers</a>"
+    "<a href=\"/v1/pod\">pod</a><a href=\"/v1/hosts\">hosts</a>"
+    "<a href=\"/v1/buffers\">buffers</a>"
     "<a href=\"/v1/programs\">programs</a><a href=\"/v1/loads\">loads</a>"
+    "<a href=\"/v1/graphs\">graphs</a>"
     "<a href=\"/v1/events\">events</a></nav>\n<main><pre>";
 
 static const char ui_tail[] = "</pre></main></body></html>\n";

@@ -174,7 +174,8 @@ enum pod_code pod_spec_parse(const char *text, struct pod_spec *out_spec,
         .hosts = 1, .cores_per_chip = 1, .hbm_bytes = UINT64_C(1) << 30};
     if (strncmp(text, scheme, sizeof(scheme) - 1) != 0)
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "expected local:XxYxZ[,option=value...]");
+                           "expected local:XxYxZ[,option=value...] or "
+                           "grpc+pod://HOST:PORT[,HOST:PORT...]");
     text += sizeof(scheme) - 1;
     struct spec_piece box = {text, strcspn(text, ",")};
     enum pod_code code = spec_box(box, &spec, err);

@@ -105,7 +105,7 @@ static const struct pod_setting settings_table[] = {
     {"check-config", POD_SETTING_FLAG, AT(check_config),
      "validate the settings and exit", NULL},
     {"dev", POD_SETTING_FLAG, AT(dev),
-     "everything in one process: loopback only, no token", NULL},
+     "needs no token, listens on this machine alone", NULL},
     {"config", POD_SETTING_TEXT, AT(config),
      "file with lines `name = value` of these settings", NULL},
     {"listen", POD_SETTING_TEXT, AT(listen),
@@ -125,7 +125,8 @@ static const struct pod_setting settings_table[] = {
      "in flight at once, waiting ones too [as many as in all]",
      settings_check_per_token},
     {"pod", POD_SETTING_TEXT, AT(pod),
-     "the hosts: local:XxYxZ,... or grpc+pod://HOST:PORT,... "
+     "local:XxYxZ[,option=value...] with the options hosts, cores, hbm, "
+     "latency, bandwidth, flops and fault, or grpc+pod://HOST:PORT[,...] "
      "[local:2x2x1,hosts=2,cores=2]",
      settings_check_pod},
     {"worker-tls-ca", POD_SETTING_TEXT, AT(worker_tls_ca),

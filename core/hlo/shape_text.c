@@ -340,7 +340,7 @@ static enum pod_code scan_shape(struct scan *scan, unsigned depth,
     type = pod_type_parse(scan->text + start, scan->at - start);
     if (type == POD_TYPE_INVALID) {
         scan->at = start;
-        return scan_fail(scan, "expected a shape");
+        return scan_fail(scan, "expected a shape such as f32[2,3]");
     }
     code = scan_dimensions(scan, type, out);
     return code == POD_OK ? scan_layout(scan, out) : code;

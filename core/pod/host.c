@@ -449,7 +449,8 @@ static enum pod_code host_check_unused(const struct pod_host *host,
         return POD_OK;
     return pod_err_set(err, POD_REASON_IN_USE,
                        "host %u is in use (open operations: %llu, unanswered "
-                       "calls: %llu, live buffers: %llu, loads: %llu)",
+                       "calls: %llu, live buffers: %llu, loads: %llu): drain "
+                       "it and free what lives there, or use force",
                        host->id, (unsigned long long)host->open_operations,
                        (unsigned long long)calls, (unsigned long long)buffers,
                        (unsigned long long)loads);
