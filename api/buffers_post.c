@@ -131,10 +131,13 @@ static void buffers_post_npy(struct api_request *req, struct pod_blob *file)
         requests[1].write.buffer = (struct pod_ref){.kind = POD_REF_REQUEST};
         code = buffers_take_npy(req, file, said, &shape, requests, &err);
     }
-    if (code == POD_OK)
+    if (code == POD_OK) {
+        // Nothing here looks at the bytes again: the device may keep them.
+        pod_blob_give_up(requests[1].write.data);
         api_submit(req, &submission);
-    else
+    } else {
         api_problem(req, &err);
+    }
 }
 
 void api_buffers_post(struct api_request *req)

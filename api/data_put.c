@@ -240,10 +240,13 @@ static void put_run(struct api_request *req, struct pod_blob *body)
         code = put_take_body(req, &put, &err);
     if (code == POD_OK)
         code = api_submission_end(req, &submission, &err);
-    if (code == POD_OK)
+    if (code == POD_OK) {
+        // Nothing here looks at the bytes again: the device may keep them.
+        pod_blob_give_up(put.request.write.data);
         api_submit(req, &submission);
-    else
+    } else {
         api_problem(req, &err);
+    }
     pod_buffer_view_fini(&put.view);
 }
 

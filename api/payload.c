@@ -17,12 +17,6 @@ static void payload_give(void *pod, size_t size)
     pod_staging_give(pod, size);
 }
 
-static void payload_unref_whole(void *whole, size_t size)
-{
-    (void)size;
-    pod_blob_unref(whole);
-}
-
 // Lets the request own a reference.
 static struct pod_blob *payload_keep(struct api_request *req,
                                      struct pod_blob *blob, struct pod_err *err)
@@ -59,15 +53,12 @@ struct pod_blob *api_payload_slice(struct api_request *req,
                                    struct pod_blob *whole, size_t offset,
                                    struct pod_err *err)
 {
-    struct pod_blob *slice = pod_blob_new(0);
+    struct pod_blob *slice =
+        pod_blob_slice(whole, offset, whole->size - offset);
     if (slice == NULL) {
         (void)api_err_memory(err);
         return NULL;
     }
-    slice->data = whole->data + offset;
-    slice->size = whole->size - offset;
-    slice->on_free = payload_unref_whole;
-    slice->arg = pod_blob_ref(whole);
     return payload_keep(req, slice, err);
 }
 

@@ -11,6 +11,9 @@
     ((sizeof(struct pod_blob) + alignof(max_align_t) - 1) /                    \
      alignof(max_align_t) * alignof(max_align_t))
 
+// A blob that keeps more than this part of its size in vain is not taken over.
+enum { BLOB_WASTE_PART = 8 };
+
 struct pod_blob *pod_blob_new(size_t size)
 {
     size_t total;
@@ -21,8 +24,11 @@ struct pod_blob *pod_blob_new(size_t size)
     if (blob == NULL)
         return NULL;
     atomic_init(&blob->refs, 1);
+    atomic_init(&blob->given_up, false);
     blob->size = size;
+    blob->room = size;
     blob->data = (unsigned char *)blob + BLOB_HEAD;
+    blob->whole = NULL;
     blob->on_free = NULL;
     blob->arg = NULL;
     return blob;
@@ -50,5 +56,44 @@ void pod_blob_unref(struct pod_blob *blob)
         return;
     if (blob->on_free != NULL)
         blob->on_free(blob->arg, blob->size);
+    pod_blob_unref(blob->whole); // not deeper than once
     pod_free(blob);
+}
+
+struct pod_blob *pod_blob_slice(struct pod_blob *whole, size_t offset,
+                                size_t size)
+{
+    assert(whole->whole == NULL);
+    assert(offset <= whole->size && size <= whole->size - offset);
+    struct pod_blob *slice = pod_blob_new(0);
+    if (slice == NULL)
+        return NULL;
+    slice->data = whole->data + offset;
+    slice->size = size;
+    slice->whole = pod_blob_ref(whole);
+    return slice;
+}
+
+// ------------------------------------------------------------- taking it over
+
+void pod_blob_give_up(struct pod_blob *blob)
+{
+    atomic_store(&blob->given_up, true);
+}
+
+bool pod_blob_claim(struct pod_blob *blob)
+{
+    struct pod_blob *owner = blob->whole != NULL ? blob->whole : blob;
+
+    if (owner->room < blob->size ||
+        owner->room - blob->size > blob->size / BLOB_WASTE_PART)
+        return false;
+    if (!atomic_exchange(&blob->given_up, false))
+        return false;
+    // Whoever lets go of the last reference does so after the caller has of
+    // its own, and sees this.
+    if (owner->on_free != NULL)
+        owner->on_free(owner->arg, owner->size);
+    owner->on_free = NULL;
+    return true;
 }

@@ -4,12 +4,16 @@
 #define POD_BASE_BLOB_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct pod_blob {
     atomic_long refs;
-    size_t size;
-    unsigned char *data; // right behind the struct, or owned elsewhere
+    atomic_bool given_up;
+    size_t size;            // may be made less, by a blob's only holder
+    size_t room;            // bytes behind the struct
+    unsigned char *data;    // right behind the struct, or owned elsewhere
+    struct pod_blob *whole; // a slice: the blob with its bytes, a reference
     // Called once when the last reference goes, before the memory is freed;
     // gives the bytes back to the budget they were taken from. May be NULL.
     void (*on_free)(void *arg, size_t size);
@@ -21,5 +25,24 @@ struct pod_blob *pod_blob_new(size_t size);
 struct pod_blob *pod_blob_ref(struct pod_blob *blob);
 // NULL is allowed. Thread-safe.
 void pod_blob_unref(struct pod_blob *blob);
+// `size` bytes of `whole`, which is no slice itself, from `offset` on. Takes a
+// reference of it. NULL: no memory.
+struct pod_blob *pod_blob_slice(struct pod_blob *whole, size_t offset,
+                                size_t size);
+
+// Taking bytes over, where they would be copied otherwise. The one who made a
+// blob gives it up when nobody will look at its bytes but whoever is handed it
+// next, nor, of a slice, at any of the whole's. Others may go on holding
+// references, as long as they do nothing but let go of them. What is given up
+// has an `on_free` that counts and nothing else, or none. Comes before the blob
+// is handed on: it is not to be called when another thread may claim.
+void pod_blob_give_up(struct pod_blob *blob);
+// Whether the caller may treat the bytes as its own for as long as it holds a
+// reference: change them, or keep them. True once at most, of a blob that was
+// given up. Then its bytes (the whole's, of a slice) are back in the budget
+// they were taken from: on_free has been called, and will not be again. False,
+// and nothing has happened, if much more memory would be kept than the bytes
+// need. Thread-safe.
+bool pod_blob_claim(struct pod_blob *blob);
 
 #endif

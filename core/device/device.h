@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/blob.h"
 #include "core/base/err.h"
 #include "core/hlo/shape.h"
 
@@ -121,6 +122,18 @@ struct pod_device_ops {
                            const void *bytes, size_t count,
                            const struct pod_interrupt *interrupt,
                            struct pod_err *err);
+    // A write of the whole buffer, of the blob's size, that takes the blob's
+    // memory over (pod_blob_claim) in place of the buffer's instead of copying
+    // it; the device holds a reference until the buffer is released or taken
+    // over again. What the core has in use does not change. *out_taken false:
+    // the device cannot use that memory, or a copy is as cheap, or the blob
+    // was not given up; nothing has happened, and the caller writes. NULL: the
+    // device never does.
+    enum pod_code (*adopt)(struct pod_device *device,
+                           struct pod_device_buffer *buffer,
+                           struct pod_blob *blob,
+                           const struct pod_interrupt *interrupt,
+                           bool *out_taken, struct pod_err *err);
     enum pod_code (*read)(struct pod_device *device,
                           struct pod_device_buffer *buffer, uint64_t offset,
                           void *out_bytes, size_t count,

@@ -181,7 +181,8 @@ struct pod_driver_ops {
                        const struct pod_driver_call *call, uint64_t buffer);
 
     // `count` bytes of `data` from `data_offset` on, to `offset` of the
-    // buffer. The driver takes a reference of `data` for as long as it needs.
+    // buffer. The driver takes a reference of `data` for as long as it needs,
+    // and may claim it (pod_blob_claim) when all of it fills the buffer.
     void (*write)(struct pod_driver *driver, const struct pod_driver_call *call,
                   uint64_t buffer, uint64_t offset, struct pod_blob *data,
                   size_t data_offset, size_t count);

@@ -37,6 +37,33 @@ static size_t transfer_turn(const struct inproc_transfer *move)
     return left < POD_INPROC_CHUNK_BYTES ? left : POD_INPROC_CHUNK_BYTES;
 }
 
+// The device may keep the blob instead of copying all of it.
+static enum pod_code write_adopt(struct inproc *driver,
+                                 struct inproc_part *part, struct pod_err *err)
+{
+    struct inproc_transfer *move = &part->task->as.transfer;
+    const struct inproc_handle *handle = part->holds[0].handle;
+    const struct pod_device_ops *ops = driver->device->ops;
+    bool taken = false;
+
+    if (ops->adopt == NULL || move->count != handle->value.bytes ||
+        move->count != move->blob->size)
+        return POD_OK;
+    enum pod_code code = ops->adopt(driver->device, handle->buffer, move->blob,
+                                    &part->task->interrupt, &taken, err);
+    if (taken)
+        move->moved = move->count;
+    return code;
+}
+
+static enum pod_code write_begin(struct inproc *driver,
+                                 struct inproc_part *part, struct pod_err *err)
+{
+    enum pod_code code = transfer_hold(driver, part, true, err);
+
+    return code == POD_OK ? write_adopt(driver, part, err) : code;
+}
+
 enum pod_code pod_inproc_run_write(struct inproc *driver,
                                    struct inproc_part *part,
                                    struct inproc_outcome *outcome)
@@ -53,7 +80,7 @@ enum pod_code pod_inproc_run_write(struct inproc *driver,
                            "%zu bytes at %zu of %zu", move->count,
                            move->data_offset, move->blob->size);
     if (part->hold_count == 0)
-        code = transfer_hold(driver, part, true, err);
+        code = write_begin(driver, part, err);
     size_t turn = transfer_turn(move);
     if (code == POD_OK && turn > 0)
         code = driver->device->ops->write(

@@ -295,8 +295,8 @@ struct pod_transfer *pod_transfer_new(struct pod *pod, struct pod_op *op);
 void pod_transfer_unref(struct pod_transfer *transfer); // NULL is allowed
 // Its stream may call back from now on.
 void pod_transfer_listen_locked(struct pod_transfer *transfer);
-// Bytes of a piece: all there are where a host moves whole buffers only. Both
-// ends and the total are set.
+// Bytes of a piece: all there are where a host moves whole buffers only, or is
+// given them in this process. Both ends and the total are set.
 size_t pod_transfer_piece(const struct pod_transfer *transfer);
 // Begins: what is set are ends, total.
 void pod_transfer_start_locked(struct pod_transfer *transfer,

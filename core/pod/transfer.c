@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes move in pieces of a fixed size, a few at a time, so that no transfer
-// costs more memory than its slots.
+// costs more memory than its slots. What was given with the request is there in
+// one piece: a host in this process is handed all of it.
 //
 // A slot reads its piece, or takes it from the blob that was given, and then
 // writes it to a buffer, keeps it, or hands it to a stream in order. Streams
@@ -73,12 +74,16 @@ size_t pod_transfer_piece(const struct pod_transfer *transfer)
         transfer->from != NULL ? transfer->from : transfer->to;
 
     size_t chunk = transfer->pod->options.chunk_bytes;
+    bool near = (host->features & POD_DRIVER_NEAR) != 0;
 
     if (pod_whole_host(host) && transfer->total > 0)
         return (size_t)transfer->total;
+    // What was given is in memory as a whole, and a host nearby may keep it.
+    if (near && transfer->from == NULL && transfer->period == 0 &&
+        transfer->total > 0)
+        return (size_t)transfer->total;
     // What is read nearby and sent at once never leaves the processor's caches.
-    if (transfer->from != NULL && transfer->to == NULL &&
-        (transfer->from->features & POD_DRIVER_NEAR) != 0 &&
+    if (near && transfer->from != NULL && transfer->to == NULL &&
         chunk > TRANSFER_NEAR_BYTES)
         return TRANSFER_NEAR_BYTES;
     return chunk;

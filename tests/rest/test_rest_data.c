@@ -478,6 +478,71 @@ static void staging_is_a_budget(void **state)
     free(bytes);
 }
 
+static uint64_t staged(struct rest *rest)
+{
+    uint64_t used = 0;
+    uint64_t max = 0;
+
+    pod_staging_usage(rest_engine(rest), &used, &max);
+    return used;
+}
+
+static void put_whole(struct rest *rest, const char *data, const char *type,
+                      const void *bytes, size_t size)
+{
+    char path[80];
+
+    (void)snprintf(path, sizeof(path), "%s?wait=30s", data);
+    json_t *event = rest_json(put(rest, path, type, NULL, bytes, size), 200);
+    assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
+    json_decref(event);
+}
+
+static void is_filled(struct rest *rest, const char *path, int value,
+                      size_t size)
+{
+    char *want = malloc(size);
+
+    assert_non_null(want);
+    memset(want, value, size);
+    is_bytes(get(rest, path, NULL, NULL), 200, want, size);
+    free(want);
+}
+
+// The device keeps the memory that a whole write came in: it is the budget's no
+// more, and each buffer has its own.
+static void whole_writes_leave_the_budget(void **state)
+{
+    enum { SIZE = 3 << 20, HEADER = 128 };
+    static const char header[] =
+        "\x93NUMPY\1\0\x76\0{'descr': '|u1', 'fortran_order': False, "
+        "'shape': (3145728,), }";
+    struct rest *rest = *state;
+    char first[64];
+    char second[64];
+    char *bytes = malloc(HEADER + SIZE);
+    assert_non_null(bytes);
+    uint64_t before = staged(rest);
+    (void)snprintf(first, sizeof(first), "%s",
+                   make(rest, "{\"core\":0,\"bytes\":\"3145728\"}"));
+    (void)snprintf(second, sizeof(second), "%s",
+                   make(rest, "{\"core\":0,\"bytes\":\"3145728\"}"));
+    memset(bytes, ' ', HEADER);
+    memcpy(bytes, header, sizeof(header) - 1);
+    bytes[HEADER - 1] = '\n';
+    for (int i = 1; i <= 3; i++) {
+        memset(bytes + HEADER, i, SIZE);
+        put_whole(rest, first, octets, bytes + HEADER, SIZE);
+        assert_int_equal(staged(rest), before);
+    }
+    memset(bytes + HEADER, 4, SIZE);
+    put_whole(rest, second, npy, bytes, HEADER + SIZE);
+    assert_int_equal(staged(rest), before);
+    is_filled(rest, first, 3, SIZE);
+    is_filled(rest, second, 4, SIZE);
+    free(bytes);
+}
+
 static void big_reads_stream(void **state)
 {
     struct rest *rest = *state;
@@ -534,6 +599,7 @@ int main(void)
         cmocka_unit_test(heads_make_no_operation),
         cmocka_unit_test(waits_of_reads),
         cmocka_unit_test(staging_is_a_budget),
+        cmocka_unit_test(whole_writes_leave_the_budget),
         cmocka_unit_test(big_reads_stream),
         cmocka_unit_test(big_reads_count_as_staging),
     };

@@ -701,6 +701,94 @@ static void test_blob(void **state)
     assert_int_equal(pod_mem_live(), live);
 }
 
+static void test_blob_slice(void **state)
+{
+    long live = pod_mem_live();
+    struct pod_blob *whole = pod_blob_new(100);
+    size_t freed = 0;
+
+    (void)state;
+    whole->on_free = count_freed;
+    whole->arg = &freed;
+    struct pod_blob *slice = pod_blob_slice(whole, 16, 84);
+    assert_non_null(slice);
+    assert_ptr_equal(slice->data, whole->data + 16);
+    assert_int_equal(slice->size, 84);
+    pod_mem_fail_after(0, 1);
+    assert_null(pod_blob_slice(whole, 0, 1));
+    pod_mem_fail_after(-1, 0);
+    pod_blob_unref(whole);
+    assert_int_equal(freed, 0);
+    memset(slice->data, 1, slice->size);
+    pod_blob_unref(slice);
+    assert_int_equal(freed, 100);
+    assert_int_equal(pod_mem_live(), live);
+}
+
+static void test_blob_claim(void **state)
+{
+    struct pod_blob *blob = pod_blob_new(100);
+    size_t freed = 0;
+
+    (void)state;
+    blob->on_free = count_freed;
+    blob->arg = &freed;
+    assert_false(pod_blob_claim(blob));
+    assert_int_equal(freed, 0);
+    pod_blob_give_up(blob);
+    // Others may hold references; the budget has its bytes back at once.
+    pod_blob_ref(blob);
+    assert_true(pod_blob_claim(blob));
+    assert_int_equal(freed, 100);
+    assert_false(pod_blob_claim(blob));
+    pod_blob_unref(blob);
+    pod_blob_unref(blob);
+    assert_int_equal(freed, 100);
+}
+
+// The bytes are the whole's, so that is what the budget gets back.
+static void test_blob_claim_slice(void **state)
+{
+    long live = pod_mem_live();
+    struct pod_blob *whole = pod_blob_new(100);
+    struct pod_blob *slice = pod_blob_slice(whole, 8, 92);
+    size_t freed = 0;
+
+    (void)state;
+    whole->on_free = count_freed;
+    whole->arg = &freed;
+    pod_blob_unref(whole);
+    assert_false(pod_blob_claim(slice));
+    pod_blob_give_up(slice);
+    assert_true(pod_blob_claim(slice));
+    assert_int_equal(freed, 100);
+    pod_blob_unref(slice);
+    assert_int_equal(freed, 100);
+    assert_int_equal(pod_mem_live(), live);
+}
+
+// One byte in eight may be kept in vain, and no more.
+static void test_blob_claim_waste(void **state)
+{
+    struct pod_blob *blob = pod_blob_new(90);
+
+    (void)state;
+    pod_blob_give_up(blob);
+    blob->size = 79;
+    assert_false(pod_blob_claim(blob));
+    blob->size = 80;
+    assert_true(pod_blob_claim(blob));
+    pod_blob_unref(blob);
+    // Bytes that are owned elsewhere.
+    static unsigned char elsewhere[16];
+    blob = pod_blob_new(0);
+    blob->data = elsewhere;
+    blob->size = sizeof(elsewhere);
+    pod_blob_give_up(blob);
+    assert_false(pod_blob_claim(blob));
+    pod_blob_unref(blob);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -728,6 +816,10 @@ int main(void)
         cmocka_unit_test(test_heap_limits),
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_blob),
+        cmocka_unit_test(test_blob_slice),
+        cmocka_unit_test(test_blob_claim),
+        cmocka_unit_test(test_blob_claim_slice),
+        cmocka_unit_test(test_blob_claim_waste),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-process hosts around the reference device: a gang over two hosts adds up.
+// In-process hosts around the reference device: a gang over two hosts adds up,
+// and what is written as a whole is taken over.
 #include "tests/unit/driver_calls.h"
 
 #include "core/device/reference/reference.h"
@@ -159,10 +160,110 @@ static void test_sum_over_hosts(void **state)
     pod_gang_hub_unref(hub);
 }
 
+// ------------------------------------------------------- memory taken over
+
+enum { WHOLE = 256 * 1024 };
+
+static struct pod_blob *blob_of(size_t size, int value)
+{
+    struct pod_blob *blob = pod_blob_new(size);
+
+    assert_non_null(blob);
+    memset(blob->data, value, size);
+    return blob;
+}
+
+static void host_put(struct host *host, uint64_t op, uint64_t offset,
+                     struct pod_blob *blob, size_t data_offset, size_t count)
+{
+    struct calls_record record;
+    struct pod_driver_call call = calls_make(&host->watch, &record, op);
+
+    host->driver->ops->write(host->driver, &call, 1, offset, blob, data_offset,
+                             count);
+    assert_int_equal(calls_end(&record), POD_OK);
+}
+
+// Whether the buffer is in the blob's memory: a byte that is written to the one
+// is seen in the other.
+static bool host_has(struct host *host, uint64_t op, struct pod_blob *blob,
+                     size_t data_offset)
+{
+    unsigned char before = blob->data[data_offset];
+    struct pod_blob *byte = blob_of(1, before + 1);
+
+    host_put(host, op, 0, byte, 0, 1);
+    pod_blob_unref(byte);
+    return blob->data[data_offset] != before;
+}
+
+static int host_byte(struct host *host, uint64_t op, uint64_t offset)
+{
+    struct calls_record record;
+    struct pod_driver_call call = calls_make(&host->watch, &record, op);
+
+    host->driver->ops->read(host->driver, &call, 1, offset, 1);
+    assert_int_equal(calls_end(&record), POD_OK);
+    return record.data[0];
+}
+
+static void test_whole_writes_are_taken_over(void **state)
+{
+    struct pod_gang_hub *hub = pod_gang_hub_new(HOSTS);
+    struct host host;
+    struct pod_blob *blob = blob_of(WHOLE, 3);
+
+    (void)state;
+    host_open(&host, hub, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, WHOLE);
+    // Somebody may still look at it.
+    host_put(&host, 10, 0, blob, 0, WHOLE);
+    assert_false(host_has(&host, 11, blob, 0));
+    pod_blob_give_up(blob);
+    host_put(&host, 12, 0, blob, 0, WHOLE);
+    assert_true(host_has(&host, 13, blob, 0));
+    pod_blob_unref(blob);
+    assert_int_equal(host_byte(&host, 14, WHOLE - 1), 3);
+    host.driver->ops->close(host.driver);
+    host.driver->ops->free(host.driver);
+    calls_watch_fini(&host.watch);
+    pod_gang_hub_unref(hub);
+}
+
+static void test_parts_are_copied(void **state)
+{
+    struct pod_gang_hub *hub = pod_gang_hub_new(HOSTS);
+    struct host host;
+    struct pod_blob *part = blob_of(WHOLE - 1, 4);
+    struct pod_blob *more = blob_of(WHOLE + 64, 5);
+
+    (void)state;
+    host_open(&host, hub, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, WHOLE);
+    pod_blob_give_up(part);
+    host_put(&host, 10, 1, part, 0, WHOLE - 1);
+    assert_int_equal(host_byte(&host, 11, 0), 0); // never written
+    assert_int_equal(host_byte(&host, 12, 1), 4);
+    assert_false(host_has(&host, 13, part, 0));
+    // All of the buffer, but not all of the blob.
+    pod_blob_give_up(more);
+    host_put(&host, 14, 0, more, 64, WHOLE);
+    assert_int_equal(host_byte(&host, 15, WHOLE - 1), 5);
+    assert_false(host_has(&host, 16, more, 64));
+    pod_blob_unref(part);
+    pod_blob_unref(more);
+    host.driver->ops->close(host.driver);
+    host.driver->ops->free(host.driver);
+    calls_watch_fini(&host.watch);
+    pod_gang_hub_unref(hub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sum_over_hosts),
+        cmocka_unit_test(test_whole_writes_are_taken_over),
+        cmocka_unit_test(test_parts_are_copied),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

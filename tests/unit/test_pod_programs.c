@@ -489,6 +489,72 @@ static void test_pieces_of_a_write_and_a_read(void **state)
     fixture_fini(&fix);
 }
 
+// A host in this process is handed what was given as it is, and may keep it;
+// what is made or read comes in pieces.
+static void test_a_near_host_is_given_all(void **state)
+{
+    struct fixture fix;
+    struct fake_call call;
+
+    (void)state;
+    fixture_init_options(&fix, 2, 1000, POD_NEVER, 10, 100);
+    fake_set_features(fix.host[0], POD_DRIVER_NEAR);
+    fake_ready(fix.host[0]);
+    fake_ready(fix.host[1]);
+    uint64_t buffer = fixture_allocate(&fix, 0, 25);
+    uint64_t far = fixture_allocate(&fix, 2, 25);
+    fixture_run(&fix);
+    uint64_t write = fixture_write(&fix, buffer, 0, 25);
+    assert_int_equal(fake_open(fix.host[0]), 1);
+    assert_true(fake_find(fix.host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.op, write);
+    assert_int_equal(call.offset, 0);
+    assert_int_equal(call.count, 25);
+    fixture_run(&fix);
+    assert_state(&fix, write, "SUCCEEDED");
+    write = fixture_write(&fix, buffer, 3, 22);
+    assert_true(fake_find(fix.host[0], FAKE_WRITE, &call));
+    assert_int_equal(call.offset, 3);
+    assert_int_equal(call.count, 22);
+    fixture_run(&fix);
+    assert_int_equal(fake_count(fix.host[0], FAKE_WRITE), 2);
+    fixture_copy(&fix, far, buffer);
+    fixture_run(&fix);
+    assert_int_equal(fake_count(fix.host[0], FAKE_WRITE), 5);
+    struct pod_request request = fixture_request(POD_KIND_ALLOCATE);
+    request.allocate.bytes = 24;
+    request.allocate.fill_size = 4;
+    fixture_submit(&fix, &request);
+    fixture_run(&fix);
+    assert_int_equal(fake_count(fix.host[0], FAKE_WRITE), 8);
+    fixture_fini(&fix);
+}
+
+static void test_a_near_write_is_cancelled(void **state)
+{
+    struct fixture fix;
+    struct fake_call call;
+    struct pod_err err;
+    bool again;
+
+    (void)state;
+    fixture_init_options(&fix, 1, 1000, POD_NEVER, 10, 100);
+    fake_set_features(fix.host[0], POD_DRIVER_NEAR);
+    fake_ready(fix.host[0]);
+    uint64_t buffer = fixture_allocate(&fix, 0, 25);
+    fixture_run(&fix);
+    uint64_t write = fixture_write(&fix, buffer, 0, 25);
+    assert_int_equal(
+        pod_cancel(fix.pod, write, POD_CASCADE_NONE, NULL, &again, &err),
+        POD_OK);
+    assert_true(fake_find(fix.host[0], FAKE_WRITE, &call));
+    assert_true(call.cancelled);
+    fake_fail(fix.host[0], call.op, POD_REASON_CANCEL_REQUESTED, "no");
+    assert_state(&fix, write, "CANCELLED");
+    assert_int_equal(fake_open(fix.host[0]), 0);
+    fixture_fini(&fix);
+}
+
 static void test_copy_between_hosts(void **state)
 {
     struct fixture fix;
@@ -634,6 +700,8 @@ int main(void)
         TEST(test_gang_requests_that_are_refused),
         TEST(test_gang_loses_a_host),
         cmocka_unit_test(test_pieces_of_a_write_and_a_read),
+        cmocka_unit_test(test_a_near_host_is_given_all),
+        cmocka_unit_test(test_a_near_write_is_cancelled),
         cmocka_unit_test(test_copy_between_hosts),
         cmocka_unit_test(test_allocate_with_contents_that_fail),
         cmocka_unit_test(test_stream_stops_a_read_that_is_too_fast),

@@ -159,6 +159,128 @@ static void test_transfers(void **state)
     device->ops->release(device, to);
 }
 
+// ----------------------------------------------------- memory taken over
+
+// From this size on memory is taken over rather than copied.
+enum { ADOPTED = 64 * 1024 };
+
+static struct pod_blob *given_up(size_t size, int value)
+{
+    struct pod_blob *blob = pod_blob_new(size);
+
+    assert_non_null(blob);
+    memset(blob->data, value, size);
+    pod_blob_give_up(blob);
+    return blob;
+}
+
+static bool adopts(struct pod_device *device, struct pod_device_buffer *buffer,
+                   struct pod_blob *blob)
+{
+    bool taken = false;
+
+    assert_int_equal(
+        device->ops->adopt(device, buffer, blob, NULL, &taken, NULL), POD_OK);
+    return taken;
+}
+
+static int byte_at(struct pod_device *device, struct pod_device_buffer *buffer,
+                   uint64_t offset)
+{
+    unsigned char byte = 0;
+
+    assert_int_equal(
+        device->ops->read(device, buffer, offset, &byte, 1, NULL, NULL),
+        POD_OK);
+    return byte;
+}
+
+static void test_adopt(void **state)
+{
+    long live = pod_mem_live();
+    struct pod_device *device = make_device((struct pod_reference_options){
+        .core_count = 1, .memory_bytes = ADOPTED});
+    struct pod_device_buffer *buffer;
+    struct pod_blob *blob = given_up(ADOPTED, 7);
+
+    (void)state;
+    assert_int_equal(
+        device->ops->allocate(device, 0, NULL, ADOPTED, &buffer, NULL), POD_OK);
+    assert_true(adopts(device, buffer, blob));
+    assert_int_equal(used(device, 0), ADOPTED);
+    assert_int_equal(byte_at(device, buffer, ADOPTED - 1), 7);
+    // It is the blob's memory and no copy.
+    assert_int_equal(device->ops->write(device, buffer, 3, "\1", 1, NULL, NULL),
+                     POD_OK);
+    assert_int_equal(blob->data[3], 1);
+    pod_blob_unref(blob);
+    // The next one takes its place, and it is freed.
+    blob = given_up(ADOPTED, 8);
+    long two = pod_mem_live();
+    assert_true(adopts(device, buffer, blob));
+    assert_int_equal(pod_mem_live(), two - 1);
+    pod_blob_unref(blob);
+    assert_int_equal(byte_at(device, buffer, 3), 8);
+    device->ops->release(device, buffer);
+    assert_int_equal(used(device, 0), 0);
+    device->ops->free(device);
+    assert_int_equal(pod_mem_live(), live);
+}
+
+// Refuses and lets go of the blob, which must be as it was.
+static void adopts_not(struct pod_device *device,
+                       struct pod_device_buffer *buffer, struct pod_blob *blob)
+{
+    assert_false(adopts(device, buffer, blob));
+    assert_int_equal(atomic_load(&blob->refs), 1);
+    pod_blob_unref(blob);
+}
+
+static void test_adopt_refusals(void **state)
+{
+    struct pod_device *device = make_device((struct pod_reference_options){
+        .core_count = 1, .memory_bytes = 4 * ADOPTED});
+    struct pod_device_buffer *buffer;
+    struct pod_device_buffer *less;
+    struct pod_device_buffer *tuple;
+    struct pod_blob *blob;
+
+    (void)state;
+    assert_int_equal(
+        device->ops->allocate(device, 0, NULL, ADOPTED, &buffer, NULL), POD_OK);
+    assert_int_equal(
+        device->ops->allocate(device, 0, NULL, ADOPTED - 1, &less, NULL),
+        POD_OK);
+    assert_int_equal(
+        device->ops->allocate_tuple(
+            device, 0, (struct pod_device_buffer *[]){less}, 1, &tuple, NULL),
+        POD_OK);
+    adopts_not(device, tuple, given_up(ADOPTED, 1));
+    adopts_not(device, buffer, given_up(ADOPTED + 1, 1));
+    adopts_not(device, less, given_up(ADOPTED - 1, 1)); // as well copied
+    blob = pod_blob_new(ADOPTED);
+    adopts_not(device, buffer, blob); // not given up
+    // Elements of 8 bytes would not be where the processor wants them.
+    struct pod_blob *whole = pod_blob_new(ADOPTED + 8);
+    blob = pod_blob_slice(whole, 8, ADOPTED);
+    pod_blob_unref(whole);
+    pod_blob_give_up(blob);
+    adopts_not(device, buffer, blob);
+    whole = pod_blob_new(ADOPTED + 64);
+    blob = pod_blob_slice(whole, 64, ADOPTED);
+    memset(blob->data, 9, ADOPTED);
+    pod_blob_unref(whole);
+    pod_blob_give_up(blob);
+    assert_int_equal(byte_at(device, buffer, 0), 0); // never written so far
+    assert_true(adopts(device, buffer, blob));
+    pod_blob_unref(blob);
+    assert_int_equal(byte_at(device, buffer, 0), 9);
+    device->ops->release(device, tuple);
+    device->ops->release(device, less);
+    device->ops->release(device, buffer);
+    device->ops->free(device);
+}
+
 // ------------------------------------------------------------------- refusals
 
 static void test_unimplemented(void **state)
@@ -459,7 +581,7 @@ static void test_interrupt_simulated(void **state)
 static void test_interrupt_transfers(void **state)
 {
     struct pod_device *device = make_device((struct pod_reference_options){
-        .core_count = 1, .memory_bytes = 1000, .latency_ns = INT64_MAX});
+        .core_count = 1, .memory_bytes = 2 * ADOPTED, .latency_ns = INT64_MAX});
     const struct pod_interrupt interrupt = {.asked = true};
     struct pod_device_buffer *from;
     struct pod_device_buffer *to;
@@ -480,6 +602,16 @@ static void test_interrupt_transfers(void **state)
     assert_int_equal(device->ops->copy(device, from, to, &interrupt, &err),
                      POD_CANCELLED);
     assert_int_equal(err.reason, POD_REASON_CANCEL_REQUESTED);
+    device->ops->release(device, from);
+    assert_int_equal(
+        device->ops->allocate(device, 0, NULL, ADOPTED, &from, NULL), POD_OK);
+    struct pod_blob *blob = given_up(ADOPTED, 1);
+    bool taken;
+    assert_int_equal(
+        device->ops->adopt(device, from, blob, &interrupt, &taken, &err),
+        POD_CANCELLED);
+    assert_int_equal(err.reason, POD_REASON_CANCEL_REQUESTED);
+    pod_blob_unref(blob);
     device->ops->release(device, from);
     device->ops->release(device, to);
     device->ops->free(device);
@@ -503,6 +635,29 @@ static void test_simulated_time(void **state)
     assert_int_equal(
         device->ops->write(device, buffer, 0, bytes, 100, NULL, NULL), POD_OK);
     assert_true(pod_clock_mono(&pod_clock_system) - start >= 2000000);
+    device->ops->release(device, buffer);
+    device->ops->free(device);
+}
+
+// Memory that is taken over costs what a copy does.
+static void test_simulated_adopt(void **state)
+{
+    struct pod_device *device = make_device((struct pod_reference_options){
+        .core_count = 1,
+        .memory_bytes = ADOPTED,
+        .latency_ns = 1000000,
+        .bandwidth = ADOPTED * 1000.0, // all of it: 1 ms
+    });
+    struct pod_device_buffer *buffer;
+    struct pod_blob *blob = given_up(ADOPTED, 1);
+
+    (void)state;
+    assert_int_equal(
+        device->ops->allocate(device, 0, NULL, ADOPTED, &buffer, NULL), POD_OK);
+    int64_t start = pod_clock_mono(&pod_clock_system);
+    assert_true(adopts(device, buffer, blob));
+    assert_true(pod_clock_mono(&pod_clock_system) - start >= 2000000);
+    pod_blob_unref(blob);
     device->ops->release(device, buffer);
     device->ops->free(device);
 }
@@ -596,6 +751,8 @@ int main(void)
         cmocka_unit_test(test_absurd_sizes),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_adopt),
+        cmocka_unit_test(test_adopt_refusals),
         cmocka_unit_test(test_unimplemented),
         cmocka_unit_test(test_replica_counts),
         cmocka_unit_test(test_scratch_limit),
@@ -607,6 +764,7 @@ int main(void)
         cmocka_unit_test(test_interrupt_simulated),
         cmocka_unit_test(test_interrupt_transfers),
         cmocka_unit_test(test_simulated_time),
+        cmocka_unit_test(test_simulated_adopt),
         cmocka_unit_test(test_no_memory),
     };
 

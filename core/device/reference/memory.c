@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device/reference/memory.h"
 
+#include <stdalign.h>
 #include <string.h>
 
 #include "core/base/mem.h"
+
+// From here on it costs less to hand memory over than to copy it.
+enum { MEMORY_ADOPT_BYTES = 64 * 1024 };
 
 static enum pod_code memory_exhausted(uint32_t core, uint64_t bytes,
                                       uint64_t left, struct pod_err *err)
@@ -82,12 +86,37 @@ enum pod_code pod_ref_tuple_new(uint32_t core,
     return POD_OK;
 }
 
+// Gives back what holds the bytes.
+static void memory_drop_data(struct pod_device_buffer *buffer)
+{
+    if (buffer->blob != NULL)
+        pod_blob_unref(buffer->blob);
+    else
+        pod_free(buffer->data);
+    buffer->blob = NULL;
+    buffer->data = NULL;
+}
+
+bool pod_ref_buffer_adopt(struct pod_device_buffer *buffer,
+                          struct pod_blob *blob)
+{
+    if (buffer->is_tuple || blob->size != buffer->bytes ||
+        blob->size < MEMORY_ADOPT_BYTES ||
+        (uintptr_t)blob->data % alignof(max_align_t) != 0 ||
+        !pod_blob_claim(blob))
+        return false;
+    memory_drop_data(buffer);
+    buffer->blob = pod_blob_ref(blob);
+    buffer->data = blob->data;
+    return true;
+}
+
 void pod_ref_buffer_free(struct pod_ref_memory *memory,
                          struct pod_device_buffer *buffer)
 {
     if (buffer == NULL)
         return;
     atomic_fetch_sub(&memory->used, buffer->bytes);
-    pod_free(buffer->data);
+    memory_drop_data(buffer);
     pod_free(buffer);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/blob.h"
 #include "core/base/err.h"
 
 struct pod_device_buffer {
@@ -15,6 +16,7 @@ struct pod_device_buffer {
     bool is_tuple;
     uint64_t bytes; // 0 for a tuple
     unsigned char *data;
+    struct pod_blob *blob; // owns `data`, a reference; NULL: the buffer does
     size_t child_count;
     struct pod_device_buffer *children[]; // not owned
 };
@@ -36,6 +38,13 @@ enum pod_code
 pod_ref_tuple_new(uint32_t core, struct pod_device_buffer *const *children,
                   size_t child_count, struct pod_device_buffer **out_buffer,
                   struct pod_err *err) __attribute__((warn_unused_result));
+// Lets an array's buffer have a blob's bytes in place of its own; what was in
+// it is gone. False, and nothing has happened: the blob is not of its size, or
+// not aligned for every type, or so small that it may as well be copied, or
+// cannot be claimed.
+bool pod_ref_buffer_adopt(struct pod_device_buffer *buffer,
+                          struct pod_blob *blob)
+    __attribute__((warn_unused_result));
 // NULL is allowed.
 void pod_ref_buffer_free(struct pod_ref_memory *memory,
                          struct pod_device_buffer *buffer);

@@ -215,6 +215,22 @@ reference_write(struct pod_device *device, struct pod_device_buffer *buffer,
     return reference_end(self, start, (double)count, interrupt, err);
 }
 
+static enum pod_code reference_adopt(struct pod_device *device,
+                                     struct pod_device_buffer *buffer,
+                                     struct pod_blob *blob,
+                                     const struct pod_interrupt *interrupt,
+                                     bool *out_taken, struct pod_err *err)
+{
+    struct reference_device *self = reference_of(device);
+    int64_t start = reference_start(self);
+
+    *out_taken = pod_ref_buffer_adopt(buffer, blob);
+    if (!*out_taken)
+        return POD_OK;
+    // Simulated memory is no faster for it.
+    return reference_end(self, start, (double)buffer->bytes, interrupt, err);
+}
+
 static enum pod_code
 reference_read(struct pod_device *device, struct pod_device_buffer *buffer,
                uint64_t offset, void *out_bytes, size_t count,
@@ -314,6 +330,7 @@ static const struct pod_device_ops reference_ops = {
     .allocate_tuple = reference_allocate_tuple,
     .release = reference_release,
     .write = reference_write,
+    .adopt = reference_adopt,
     .read = reference_read,
     .copy = reference_copy,
     .compile = reference_compile,
