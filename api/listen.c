@@ -89,12 +89,10 @@ static bool listen_bind(int fd, const struct addrinfo *info)
 static enum pod_code listen_failed(const char *listen, int cause,
                                    struct pod_err *err)
 {
-    return pod_err_set_code(err, POD_UNAVAILABLE, POD_REASON_INTERNAL,
-                            "cannot listen on %.128s: %s%s", listen,
-                            strerror(cause),
-                            cause == EADDRINUSE
-                                ? "; take another with --listen"
-                                : "");
+    return pod_err_set_code(
+        err, POD_UNAVAILABLE, POD_REASON_INTERNAL,
+        "cannot listen on %.128s: %s%s", listen, strerror(cause),
+        cause == EADDRINUSE ? "; take another with --listen" : "");
 }
 
 // Whether a socket file is left over from a process that ended.
