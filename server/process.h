@@ -6,8 +6,9 @@
 
 #include "core/base/err.h"
 
-// As many descriptors as the system allows, a heap that keeps big blocks, and no
-// end by SIGPIPE. Before the first thread is started and the first line logged.
+// As many descriptors as the system allows, a heap that keeps big blocks, and
+// no end by SIGPIPE. Before the first thread is started and the first line
+// logged.
 void process_setup(void);
 
 // SIGTERM, SIGINT and SIGHUP are kept for the functions below. Once, before
