@@ -164,10 +164,8 @@ $(DATA)/.unpacked: tests/data/programs.tar.xz
 check: all tests $(DATA)/.unpacked
 	@POD_BUILD=$(B) POD_PROGRAMS=$(DATA) tests/run-tests $(TESTS)
 
-asan:
-	@$(MAKE) --no-print-directory BUILD=asan POD_SEEDS=$${POD_SEEDS:-500} check
-tsan:
-	@$(MAKE) --no-print-directory BUILD=tsan POD_SEEDS=$${POD_SEEDS:-200} check
+asan tsan:
+	@$(MAKE) --no-print-directory BUILD=$@ POD_SEEDS=$${POD_SEEDS:-200} check
 asan tsan: export POD_SLOW = 1
 asan tsan: export POD_TRAINER_OPS ?= 3000
 
