@@ -21,11 +21,12 @@
 
 enum {
     // Memory of a connection at libmicrohttpd: request line, headers and one
-    // piece of a body, and later the headers of the answer. Measured with 4, 8,
-    // 16 and 32 KiB: 4.3, 8, 16 and 32 KB stay resident for a connection that
-    // was answered once, and 200 MB of upload take 45, 35, 31 and 29 hundredths
-    // of a second of the thread. 8 KiB would refuse a browser's cookies.
-    SERVER_POOL_BYTES = 16 * 1024,
+    // piece of a body, and later the headers of the answer. All of it stays
+    // resident for a connection, and half of it is what one recv of a body
+    // takes at most. With 16, 24 and 32 KiB an upload costs the processor 1.4,
+    // 1.15 and 1.0 times what it costs a bare server with 32 KiB
+    // (tests/bench/http). 8 KiB would refuse a browser's cookies.
+    SERVER_POOL_BYTES = 24 * 1024,
     SERVER_SPARE_FDS = 256, // for workers, the journal and the log
 };
 
