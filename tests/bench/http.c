@@ -19,7 +19,8 @@
 //               and the loop resumes it. Neither keeps operations
 //   upload      PUT of a buffer's data, with ?wait: podd answers when it is in
 //               the device's memory
-//   download    GET of a buffer's data
+//   download    GET of a buffer's data; each side reads as many bytes of memory
+//               that was written
 //   waits       GET of an unfinished event with ?wait, until all are parked;
 //               then it is cancelled, and all are answered
 #include <stdbool.h>
@@ -43,7 +44,7 @@ enum {
     BENCH_FIRES = 5,
     BENCH_DATA_BYTES = 64 << 20,
     BENCH_HEAD_BYTES = 256,
-    BENCH_POOL_BYTES = 16 * 1024, // as podd's
+    BENCH_POOL_BYTES = 24 * 1024, // as podd's
     BENCH_LOOK_NS = 10000000,
     BENCH_LOOKS = 6000,
 };
@@ -284,10 +285,15 @@ static void bench_prepare_upload(const struct bench_pair *pair, size_t client,
 static void bench_prepare_download(const struct bench_pair *pair, size_t client,
                                    struct bench_request *out)
 {
-    unsigned long buffer =
-        bench_buffer(pair, (unsigned)client, BENCH_DATA_BYTES);
+    char json[128];
     char target[64];
 
+    // Filled: memory that was never written is one page of zeros again and
+    // again, which no cache would miss.
+    snprintf(json, sizeof(json),
+             "{\"core\":%u,\"shape\":\"u8[%d]\",\"fill\":1}", (unsigned)client,
+             BENCH_DATA_BYTES);
+    unsigned long buffer = bench_ask(pair, "/v1/buffers?wait=30s", json);
     snprintf(target, sizeof(target), "/v1/buffers/buf-%lu/data", buffer);
     bench_set_get(out, target);
 }

@@ -42,6 +42,7 @@ struct bare_server {
     size_t suspended_count;
     unsigned kicks;             // turns that must not block
     struct bare_worker *worker; // or NULL: jobs are not handed over
+    char *kept;                 // what was PUT last
     char event[BARE_EVENT_BYTES];
 };
 
@@ -246,6 +247,15 @@ static enum MHD_Result bare_post(struct bare_server *server,
     return bare_reply_event(server, request->connection, false);
 }
 
+static enum MHD_Result bare_put(struct bare_server *server,
+                                struct bare_request *request)
+{
+    free(server->kept);
+    server->kept = request->data;
+    request->data = NULL;
+    return bare_reply_event(server, request->connection, false);
+}
+
 static struct bare_request *bare_new(struct MHD_Connection *connection,
                                      const char *method)
 {
@@ -298,7 +308,7 @@ static enum MHD_Result bare_step(void *arg, struct MHD_Connection *connection,
     if (method[0] == 'G')
         return bare_get(server, request, url);
     return method[1] == 'O' ? bare_post(server, request, url)
-                            : bare_reply_event(server, connection, false);
+                            : bare_put(server, request);
 }
 
 static void bare_completed(void *arg, struct MHD_Connection *connection,
@@ -331,8 +341,12 @@ static void bare_open(struct bare_server *server,
          (intptr_t)options->pool_bytes, NULL},
         {MHD_OPTION_END, 0, NULL},
     };
-    char *data = calloc(1, options->data_bytes + 1);
+    char *data = malloc(options->data_bytes + 1);
 
+    if (data == NULL)
+        bare_die("memory");
+    // Not zeros from calloc: they would be one page, again and again.
+    memset(data, 1, options->data_bytes + 1);
     server->download = MHD_create_response_from_buffer(
         options->data_bytes, data, MHD_RESPMEM_MUST_FREE);
     server->daemon = MHD_start_daemon(

@@ -9,9 +9,10 @@
 //   POST                       parses the body, answers as for the event: at
 //                              once, or, if jobs are handed over, when a
 //                              thread has copied 16 bytes (bare_worker.h)
-//   PUT                        receives into one malloc'ed buffer, and answers
-//                              as for the event
-//   GET .../data               answers from memory
+//   PUT                        receives into one malloc'ed buffer, keeps it in
+//                              place of the one before, and answers as for the
+//                              event
+//   GET .../data               answers from memory that was written
 //   GET /metrics               tells how many are suspended, as podd does
 //
 // Answers have the members and the headers of ours, so their size is the same.
