@@ -535,6 +535,21 @@ static void bad_filters_are_named(void **state)
     }
 }
 
+static void a_bad_name_is_answered_with_the_good_ones(void **state)
+{
+    struct rest_answer answer = rest_get(*state, "/v1/events?state=running");
+    assert_string_equal(rest_text(answer.json, "detail"),
+                        "state: 'running' is none of WAITING, READY, RUNNING, "
+                        "SUCCEEDED, FAILED, CANCELLED, SKIPPED, LOST");
+    rest_is_problem(answer, 400, "BAD_PARAMETER");
+    answer = rest_get(*state, "/v1/events?kind=read");
+    assert_string_equal(rest_text(answer.json, "detail"),
+                        "kind: 'read' is none of ALLOCATE, ALLOCATE_TUPLE, "
+                        "FREE, WRITE, READ, COPY, COMPILE, LOAD, UNLOAD, "
+                        "EXECUTE, GRAPH, RESET");
+    rest_is_problem(answer, 400, "BAD_PARAMETER");
+}
+
 static void a_token_belongs_to_its_filters(void **state)
 {
     struct rest *rest = *state;
@@ -624,6 +639,7 @@ int main(void)
         cmocka_unit_test(dependencies_both_ways),
         cmocka_unit_test(lists_are_filtered),
         cmocka_unit_test(bad_filters_are_named),
+        cmocka_unit_test(a_bad_name_is_answered_with_the_good_ones),
         cmocka_unit_test(a_token_belongs_to_its_filters),
         cmocka_unit_test(summary_equals_a_recount),
         cmocka_unit_test(deadlines_end_what_waits),
