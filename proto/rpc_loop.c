@@ -39,6 +39,12 @@ static int64_t loop_now(void)
 // that with locks which race detectors do not know; these they know.
 static atomic_ulong loop_started;
 
+// A tag has come.
+static void loop_has_come(void)
+{
+    (void)atomic_load_explicit(&loop_started, memory_order_acquire);
+}
+
 // How long the queue may be waited for, so that a tick that is set meanwhile
 // is not missed for long.
 enum { LOOP_IDLE_MS = 1000 };
@@ -116,7 +122,7 @@ static void *loop_main(void *arg)
             return NULL;
         if (event.type == GRPC_OP_COMPLETE) {
             struct rpc_tag *tag = event.tag;
-            (void)atomic_load_explicit(&loop_started, memory_order_acquire);
+            loop_has_come();
             bool ok = event.success != 0 && !tag->failed;
             tag->failed = false;
             tag->run(tag, ok);
@@ -266,6 +272,7 @@ bool rpc_start_here(struct rpc_loop *loop, grpc_call *call, const grpc_op *op,
     if (!grpc_completion_queue_thread_local_cache_flush(loop->queue, &done,
                                                         &ok))
         return false;
+    loop_has_come();
     if (done == tag)
         return true;
     // This thread happened to do the work of another that used the connection.
