@@ -2,13 +2,15 @@
 // POST /v1/hosts: one more host.
 //
 // Making it may take its time (threads are started): the worker's thread does
-// that while the request is parked.
-#include <stdatomic.h>
+// that while the request is parked. A client that hangs up stops nothing: the
+// key of its request learns what came of it.
+#include <stdio.h>
 #include <string.h>
 
 #include "api/common.h"
 #include "api/handlers.h"
 #include "api/http_internal.h"
+#include "api/keyed.h"
 #include "api/query.h"
 #include "api/routes.h"
 #include "api/view_json.h"
@@ -17,46 +19,28 @@
 enum { HOSTS_ADDRESS_BYTES = 320 }; // more is no address of a worker
 
 struct hosts_job {
-    struct pod_mutex lock;   // guards req and finished
-    atomic_int refs;         // the request's, and the worker's while it has it
-    struct api_request *req; // NULL: it has ended
     struct api_work work;
     const struct api_app *app;
+    struct api_server *server;
     bool has_address;
     char address[HOSTS_ADDRESS_BYTES];
-    bool finished; // what follows is set
+    struct api_request *req;   // NULL: it has ended
+    struct api_answer *answer; // of its key, when nobody waits for it any more
+    bool working;              // the worker has it, and what follows
+    bool finished;             // what follows is set
     enum pod_code code;
     struct pod_err err;
     uint32_t host;
 };
 
-static void hosts_unref(struct hosts_job *job)
-{
-    if (atomic_fetch_sub(&job->refs, 1) > 1)
-        return;
-    pod_mutex_fini(&job->lock);
-    pod_free(job);
-}
-
 // In the worker's thread.
 static void hosts_work(struct api_work *work)
 {
     struct hosts_job *job = POD_CONTAINER(work, struct hosts_job, work);
-    struct pod_err err = POD_ERR_NONE;
-    uint32_t host = 0;
-    enum pod_code code =
-        job->app->join(job->app->join_arg,
-                       job->has_address ? job->address : NULL, &host, &err);
 
-    pod_mutex_lock(&job->lock);
-    job->code = code;
-    job->err = err;
-    job->host = host;
-    job->finished = true;
-    if (job->req != NULL)
-        api_wake_from_thread(job->req);
-    pod_mutex_unlock(&job->lock);
-    hosts_unref(job);
+    job->code = job->app->join(job->app->join_arg,
+                               job->has_address ? job->address : NULL,
+                               &job->host, &job->err);
 }
 
 // NULL: no memory, or it was removed again already.
@@ -74,23 +58,56 @@ static json_t *hosts_made_json(const struct hosts_job *job)
     return json;
 }
 
-// The request ends. With a key its answer is kept; if that is not known yet,
-// the key is not for another host.
+// Tells the key what came of it.
+static void hosts_answer_late(struct hosts_job *job)
+{
+    bool made = job->finished && job->code == POD_OK;
+    char location[32];
+
+    (void)snprintf(location, sizeof(location), "/v1/hosts/%u", job->host);
+    api_keyed_late(job->server, job->answer, made ? 201 : 0, location,
+                   made ? hosts_made_json(job) : NULL);
+    job->answer = NULL;
+}
+
+// The request or the work has ended.
+static void hosts_settle(struct hosts_job *job)
+{
+    if (job->working)
+        return;
+    if (job->answer != NULL)
+        hosts_answer_late(job);
+    if (job->req == NULL)
+        pod_free(job);
+}
+
+// The worker is done with it.
+static void hosts_finish(struct api_work *work)
+{
+    struct hosts_job *job = POD_CONTAINER(work, struct hosts_job, work);
+
+    job->working = false;
+    job->finished = true;
+    if (job->req != NULL)
+        api_wake(job->req);
+    hosts_settle(job);
+}
+
+// Nobody waits for the host any more, but it may be made.
+static void hosts_give_up(struct hosts_job *job)
+{
+    if (job->answer == NULL)
+        job->answer = api_keyed_leave(job->req);
+}
+
+// The request ends.
 static void hosts_leave(void *arg)
 {
     struct hosts_job *job = arg;
-    struct api_request *req = job->req;
 
-    pod_mutex_lock(&job->lock);
+    hosts_give_up(job);
     job->req = NULL;
-    bool finished = job->finished;
-    pod_mutex_unlock(&job->lock);
-    if (req->response == NULL && api_keyed_is_first(req)) {
-        api_keyed_made(req);
-        if (finished && job->code == POD_OK)
-            api_keyed_accepted(req, 201, hosts_made_json(job));
-    }
-    hosts_unref(job);
+    hosts_settle(job);
 }
 
 static void hosts_made(struct api_request *req, const struct hosts_job *job)
@@ -114,10 +131,7 @@ static void hosts_resume(struct api_request *req, enum api_wake why)
     struct hosts_job *job = api_state(req);
     struct pod_err err = POD_ERR_NONE;
 
-    pod_mutex_lock(&job->lock);
-    bool finished = job->finished;
-    pod_mutex_unlock(&job->lock);
-    if (finished) {
+    if (job->finished) {
         hosts_made(req, job);
         return;
     }
@@ -126,6 +140,7 @@ static void hosts_resume(struct api_request *req, enum api_wake why)
                           "the host could not be added in time");
     else if (api_park(req, POD_NEVER, hosts_resume, &err) == POD_OK)
         return;
+    hosts_give_up(job);
     api_problem(req, &err);
 }
 
@@ -161,9 +176,9 @@ static struct hosts_job *hosts_job_new(struct api_request *req)
         return NULL;
     job->req = req;
     job->app = api_app(req);
+    job->server = req->server;
     job->work.run = hosts_work;
-    atomic_store(&job->refs, 1);
-    pod_mutex_init(&job->lock, POD_RANK_WORK, "host");
+    job->work.finish = hosts_finish;
     pod_list_init(&job->work.link);
     if (!api_defer(req, hosts_leave, job))
         return NULL;
@@ -185,10 +200,10 @@ void api_hosts_post(struct api_request *req)
         api_problem(req, &err);
         return;
     }
-    atomic_fetch_add(&job->refs, 1);
+    job->working = true;
     if (api_worker_post(&req->server->worker, &job->work))
         return;
-    hosts_unref(job);
+    job->working = false;
     job->finished = true;
     job->code = pod_err_set(&job->err, POD_REASON_TOO_MANY_REQUESTS,
                             "%d pieces of work wait already", API_WORKER_QUEUE);

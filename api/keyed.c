@@ -264,8 +264,8 @@ static bool keyed_take(struct api_request *req)
         api_problem(req, &err);
     } else if (answer->done && answer->status == API_ANSWER_LOST) {
         keyed_problem(req, POD_REASON_IDEMPOTENCY_ANSWER_LOST,
-                      "it was done, but there was no memory to keep the "
-                      "answer: look for it in /v1/events");
+                      "it was done, but its answer could not be kept: look "
+                      "for what it made");
     } else if (answer->done) {
         keyed_replay(req, answer);
     } else {
@@ -362,37 +362,74 @@ void api_keyed_made(struct api_request *req)
         req->keyed->answer->status = API_ANSWER_LOST;
 }
 
-void api_keyed_accepted(struct api_request *req, int status, json_t *owned)
+// A body of JSON; takes the value over. NULL: no memory, or no value.
+static struct pod_blob *keyed_json_blob(json_t *owned)
 {
     char *text = owned != NULL ? json_dumps(owned, JSON_COMPACT) : NULL;
     struct pod_blob *content = NULL;
 
     json_decref(owned);
-    if (text != NULL && api_keyed_is_first(req)) {
+    if (text != NULL) {
         size_t length = strlen(text);
         text[length] = '\n';
         content = keyed_blob(text, length + 1);
     }
     free(text);
-    if (!api_keyed_is_first(req))
-        return;
-    api_header(req, "Content-Type", "application/json");
-    keyed_set(req, status, content, content == NULL);
+    return content;
+}
+
+void api_keyed_accepted(struct api_request *req, int status, json_t *owned)
+{
+    struct pod_blob *content = keyed_json_blob(owned);
+
+    if (api_keyed_is_first(req)) {
+        api_header(req, "Content-Type", "application/json");
+        keyed_set(req, status, content, content == NULL);
+    }
     pod_blob_unref(content);
 }
 
 // Lets the waiters look again.
-static void keyed_close(struct api_request *req)
+static void keyed_close(struct api_server *server, struct api_answer *answer)
 {
-    struct api_keyed *keyed = req->keyed;
     struct pod_list *item;
 
-    while ((item = pod_list_pop_front(&keyed->answer->waiters)) != NULL)
+    while ((item = pod_list_pop_front(&answer->waiters)) != NULL)
         api_wake(POD_CONTAINER(item, struct api_keyed, link)->req);
-    api_answers_end(req->server->answers, keyed->answer, req->server->now_ns);
-    keyed->answer = NULL;
-    pod_blob_unref(keyed->content);
-    keyed->content = NULL;
+    api_answers_end(server->answers, answer, server->now_ns);
+}
+
+struct api_answer *api_keyed_leave(struct api_request *req)
+{
+    struct api_answer *answer =
+        api_keyed_is_first(req) ? req->keyed->answer : NULL;
+
+    if (answer != NULL)
+        req->keyed->answer = NULL;
+    return answer;
+}
+
+void api_keyed_late(struct api_server *server, struct api_answer *answer,
+                    int status, const char *location, json_t *owned)
+{
+    const struct api_answer_header headers[] = {
+        {"Location", location}, {"Content-Type", "application/json"}};
+    struct pod_blob *content = keyed_json_blob(owned);
+
+    if (status != 0 && (content == NULL ||
+                        !api_answer_set(answer, status, headers, 2, content)))
+        answer->status = API_ANSWER_LOST;
+    pod_blob_unref(content);
+    keyed_close(server, answer);
+}
+
+// The request has nothing to do with its key any more.
+static void keyed_end(struct api_request *req)
+{
+    keyed_close(req->server, req->keyed->answer);
+    req->keyed->answer = NULL;
+    pod_blob_unref(req->keyed->content);
+    req->keyed->content = NULL;
 }
 
 void api_keyed_end(struct api_request *req)
@@ -401,7 +438,7 @@ void api_keyed_end(struct api_request *req)
         return;
     if (req->status >= 200 && req->status < 300)
         keyed_set(req, req->status, req->keyed->content, req->keyed->lost);
-    keyed_close(req);
+    keyed_end(req);
 }
 
 void api_keyed_fini(struct api_request *req)
@@ -410,5 +447,5 @@ void api_keyed_fini(struct api_request *req)
         return;
     pod_list_remove(&req->keyed->link);
     if (api_keyed_is_first(req))
-        keyed_close(req);
+        keyed_end(req);
 }

@@ -18,7 +18,9 @@
 
 #include "api/http.h"
 
+struct api_answer;
 struct api_keyed;
+struct api_server;
 
 // Reads the key once the route is known. Errors: BAD_PARAMETER (malformed or
 // given twice), IDEMPOTENCY_KEY_REUSED.
@@ -48,6 +50,14 @@ void api_keyed_fini(struct api_request *req);
 // For handlers: something was made, so from here on the key is never forgotten,
 // whether there will be an answer to give again or not.
 void api_keyed_made(struct api_request *req);
+// For handlers whose work goes on when the request has ended: from here on the
+// key is in flight until api_keyed_late. NULL: none, or not the first of it.
+struct api_answer *api_keyed_leave(struct api_request *req);
+// On the loop's thread: the answer that such a key gives, with a `Location`.
+// Takes the value over; NULL: there is none to give, but it was done. Status 0:
+// nothing was done, and the key is forgotten.
+void api_keyed_late(struct api_server *server, struct api_answer *answer,
+                    int status, const char *location, json_t *owned);
 // For handlers that park after they have made something: the answer that the
 // key gives should the client hang up before it gets one. Takes the value
 // over; headers are those set so far. Nothing to do without a key: ask first.

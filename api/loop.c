@@ -70,6 +70,7 @@ static void loop_take_wakes(struct api_server *server)
 
     (void)!read(server->event_fd, &count, sizeof(count));
     api_park_collect(server);
+    api_worker_collect(&server->worker);
     if (atomic_exchange(&server->reload, false))
         api_auth_reload(server);
     if (atomic_exchange(&server->notified, false) && server->on_notify != NULL)

@@ -3,12 +3,15 @@
 
 #include <signal.h>
 
+#include "api/http_internal.h"
+
 void api_worker_init(struct api_worker *worker)
 {
     *worker = (struct api_worker){.queued = 0};
     pod_mutex_init(&worker->lock, POD_RANK_PARKED, "worker");
     pod_cond_init(&worker->cond);
     pod_list_init(&worker->queue);
+    pod_list_init(&worker->done);
 }
 
 // The next piece of work, or NULL at the end.
@@ -24,13 +27,40 @@ static struct api_work *worker_next(struct api_worker *worker)
     return item == NULL ? NULL : POD_CONTAINER(item, struct api_work, link);
 }
 
+static void worker_hand_back(struct api_worker *worker, struct api_work *work)
+{
+    pod_mutex_lock(&worker->lock);
+    pod_list_push_back(&worker->done, &work->link);
+    pod_mutex_unlock(&worker->lock);
+    api_server_wake_loop(POD_CONTAINER(worker, struct api_server, worker));
+}
+
 static void *worker_main(void *arg)
 {
     struct api_work *work;
 
-    while ((work = worker_next(arg)) != NULL)
+    while ((work = worker_next(arg)) != NULL) {
+        bool finishes = work->finish != NULL; // else it may be gone by then
         work->run(work);
+        if (finishes)
+            worker_hand_back(arg, work);
+    }
     return NULL;
+}
+
+void api_worker_collect(struct api_worker *worker)
+{
+    struct pod_list *item;
+
+    do {
+        pod_mutex_lock(&worker->lock);
+        item = pod_list_pop_front(&worker->done);
+        pod_mutex_unlock(&worker->lock);
+        if (item != NULL) {
+            struct api_work *work = POD_CONTAINER(item, struct api_work, link);
+            work->finish(work);
+        }
+    } while (item != NULL);
 }
 
 // Signals are for the thread that waits for them.
@@ -71,6 +101,7 @@ void api_worker_fini(struct api_worker *worker)
     pod_mutex_unlock(&worker->lock);
     if (worker->has_thread)
         (void)pthread_join(worker->thread, NULL);
+    api_worker_collect(worker);
     pod_cond_fini(&worker->cond);
     pod_mutex_fini(&worker->lock);
 }

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/base/mem.h"
+#include "core/pod/internal.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/rest_pod.h"
 
@@ -250,24 +251,32 @@ static void await_parked(const struct rest *rest, uint64_t wanted)
     assert_int_equal(counts.parked, wanted);
 }
 
-// Sends a request that waits for `op`, with a key; gives the socket.
+// Sends a request with a key; gives the socket.
+static int send_keyed(const struct rest *rest, const char *path,
+                      const char *key, const char *body)
+{
+    char request[512];
+    int fd = client_connect(api_server_port(rest_server(rest)));
+
+    (void)snprintf(request, sizeof(request),
+                   "POST %s HTTP/1.1\r\nHost: localhost\r\n"
+                   "Idempotency-Key: %s\r\n" JSON "\r\n"
+                   "Content-Length: %zu\r\n\r\n%s",
+                   path, key, strlen(body), body);
+    assert_true(client_puts(fd, request));
+    return fd;
+}
+
+// The same with a request that waits for `op`.
 static int send_waiting(const struct rest *rest, const char *op,
                         const char *key, const char *bytes)
 {
     char body[128];
-    char request[512];
-    int fd = client_connect(api_server_port(rest_server(rest)));
-    int length =
-        snprintf(body, sizeof(body),
-                 "{\"core\":0,\"bytes\":\"%s\",\"after\":[\"%s\"]}", bytes, op);
 
-    (void)snprintf(request, sizeof(request),
-                   "POST /v1/buffers?wait=30s HTTP/1.1\r\nHost: localhost\r\n"
-                   "Idempotency-Key: %s\r\n" JSON "\r\n"
-                   "Content-Length: %d\r\n\r\n%s",
-                   key, length, body);
-    assert_true(client_puts(fd, request));
-    return fd;
+    (void)snprintf(body, sizeof(body),
+                   "{\"core\":0,\"bytes\":\"%s\",\"after\":[\"%s\"]}", bytes,
+                   op);
+    return send_keyed(rest, "/v1/buffers?wait=30s", key, body);
 }
 
 // The operation of an answer, as a copy; frees the answer.
@@ -347,6 +356,53 @@ static void test_first_client_goes_away(void **state)
     assert_string_equal(made[0], made[1]);
     assert_int_equal(next_number(rest), number + 2);
     rest_spin_stop(rest, op);
+}
+
+// A client that goes away while its host is being made, and comes back.
+static void test_host_of_a_client_that_goes_away(void **state)
+{
+    static const char body[] = "{}";
+    struct rest *rest = *state;
+    struct pod *pod = rest_engine(rest);
+
+    pod_mutex_lock(&pod->join_lock);
+    int first = send_keyed(rest, "/v1/hosts", "host", body);
+    await_parked(rest, 1);
+    (void)close(first);
+    await_parked(rest, 0);
+    pod_mutex_unlock(&pod->join_lock);
+    struct rest_answer again =
+        ask(rest, "POST", "/v1/hosts", "host", JSON, NULL, body);
+    assert_int_equal(again.status, 201);
+    assert_true(is_replay(&again));
+    assert_string_equal(rest_header(&again, "Location"), "/v1/hosts/2");
+    assert_int_equal(json_integer_value(json_object_get(again.json, "id")), 2);
+    rest_answer_free(&again);
+    json_t *hosts = rest_json(rest_get(rest, "/v1/hosts"), 200);
+    assert_int_equal(json_array_size(json_object_get(hosts, "hosts")), 3);
+    json_decref(hosts);
+}
+
+// The same with a host that cannot be made: then the key means nothing.
+static void test_no_host_for_a_client_that_goes_away(void **state)
+{
+    static const char body[] = "{\"address\":\"far:1\"}";
+    struct rest *rest = *state;
+    struct pod *pod = rest_engine(rest);
+
+    pod_mutex_lock(&pod->join_lock);
+    int blocker = send_keyed(rest, "/v1/hosts", "blocker", "{}");
+    await_parked(rest, 1);
+    int first = send_keyed(rest, "/v1/hosts", "none", body);
+    await_parked(rest, 2);
+    (void)close(first);
+    await_parked(rest, 1);
+    pod_mutex_unlock(&pod->join_lock);
+    struct rest_answer again =
+        ask(rest, "POST", "/v1/hosts", "none", JSON, NULL, body);
+    assert_int_equal(again.status, 422);
+    rest_answer_free(&again);
+    (void)close(blocker);
 }
 
 static void test_waiters_may_go_away(void **state)
@@ -453,6 +509,8 @@ int main(void)
         cmocka_unit_test(test_malformed_keys),
         cmocka_unit_test(test_equal_requests_at_once),
         cmocka_unit_test(test_first_client_goes_away),
+        cmocka_unit_test(test_host_of_a_client_that_goes_away),
+        cmocka_unit_test(test_no_host_for_a_client_that_goes_away),
         cmocka_unit_test(test_waiters_may_go_away),
         cmocka_unit_test(test_draining_answers_all),
         cmocka_unit_test(test_keys_are_bounded),
