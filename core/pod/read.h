@@ -13,7 +13,7 @@
 
 #include "core/base/blob.h"
 #include "core/base/err.h"
-#include "core/device/device.h"
+#include "core/driver/driver.h"
 #include "core/hlo/shape.h"
 #include "core/pod/kinds.h"
 #include "core/sched/sched.h"
