@@ -322,8 +322,10 @@ def case_levels():
         blind.terminate()
         check(blind.wait(LIMIT) == 0, "exit code")
     events = [line["event"] for line in podd.lines()]
-    check(events == ["start", "host", "host", "listening", "operation",
-                     "drain", "stop"], events)
+    # Hosts become ready while it starts to listen.
+    check(sorted(events[1:4]) == ["host", "host", "listening"], events)
+    check(events[:1] + events[4:] == ["start", "operation", "drain", "stop"],
+          events)
 
 
 def main():
