@@ -277,9 +277,10 @@ static void batch_undo_locked(struct pod_batch *batch)
 
 // The numbers of dependencies are kept for those who ask why it waits; behind
 // them, once more, of those that the host is told to wait for.
-static bool batch_keep_deps(struct pod_op *op, const struct pod_edge *edges,
-                            size_t count)
+static bool batch_keep_deps(struct pod_op *op, const struct pod_edges *edges,
+                            size_t first)
 {
+    size_t count = edges->count - first;
     size_t ahead = 0;
     size_t waits = 0;
 
@@ -287,9 +288,10 @@ static bool batch_keep_deps(struct pod_op *op, const struct pod_edge *edges,
         return true;
     if (count > UINT32_MAX)
         return false;
+    const struct pod_edge *items = &edges->items[first];
     for (size_t i = 0; i < count; i++) {
-        ahead += edges[i].ahead;
-        waits += edges[i].ahead && edges[i].carries;
+        ahead += items[i].ahead;
+        waits += items[i].ahead && items[i].carries;
     }
     op->deps = pod_calloc(count + ahead, sizeof(uint64_t));
     if (op->deps == NULL)
@@ -298,11 +300,11 @@ static bool batch_keep_deps(struct pod_op *op, const struct pod_edge *edges,
     op->orders = op->waits + waits;
     op->dep_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
-        uint64_t number = edges[i].op->number;
+        uint64_t number = items[i].op->number;
         op->deps[i] = number;
-        if (edges[i].ahead && edges[i].carries)
+        if (items[i].ahead && items[i].carries)
             op->waits[op->wait_count++] = number;
-        else if (edges[i].ahead)
+        else if (items[i].ahead)
             op->orders[op->order_count++] = number;
     }
     return true;
@@ -325,9 +327,7 @@ static enum pod_code batch_check_item(struct pod_batch *batch, size_t index)
         if (!pod_batch_edges_locked(batch, batch->ops[i], item))
             return batch->err->code != POD_OK ? batch->err->code
                                               : batch_no_memory(batch);
-        size_t first = batch->edge_starts[i];
-        if (!batch_keep_deps(batch->ops[i], &edges->items[first],
-                             edges->count - first))
+        if (!batch_keep_deps(batch->ops[i], edges, batch->edge_starts[i]))
             return batch_no_memory(batch);
     }
     for (size_t i = 0; i < item->op->replica_count; i++)
