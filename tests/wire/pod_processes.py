@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -70,8 +71,31 @@ class Program:
 
     def stop(self):
         self.process.terminate()
-        code = self.process.wait(LIMIT)
+        try:
+            code = self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.name} did not end in {LIMIT} s of SIGTERM; "
+                         f"its threads:\n{self.threads()}") from None
         expect(code == 0, f"{self.name} ended with {code} after SIGTERM")
+
+    def threads(self):
+        """Each thread's name and what it waits for; stacks if there is gdb."""
+        pid, lines = self.process.pid, []
+        for task in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+            words = [task]
+            for file in ("comm", "wchan", "syscall"):
+                try:
+                    with open(f"/proc/{pid}/task/{task}/{file}") as text:
+                        words.append(text.read().strip())
+                except OSError:
+                    words.append("?")
+            lines.append(" ".join(words))
+        if shutil.which("gdb"):
+            lines.append(subprocess.run(
+                ["gdb", "-p", str(pid), "-batch", "-ex",
+                 "thread apply all bt 12"], capture_output=True, text=True,
+                timeout=LIMIT).stdout)
+        return "\n".join(lines)
 
     def status(self, key):
         """A number of /proc/PID/status."""
