@@ -249,26 +249,36 @@ void gd_link_drop_locked(struct gd *driver)
     }
 }
 
-void gd_link_reap_locked(struct gd *driver)
+// Moves the old links to which nothing comes any more.
+static void link_take_done_locked(struct gd *driver, struct pod_list *out_done)
 {
     struct pod_list *at = driver->old_links.next;
-    struct pod_list done;
 
-    pod_list_init(&done);
     while (at != &driver->old_links) {
         struct gd_link *link = POD_CONTAINER(at, struct gd_link, link);
         at = at->next;
         if (link->pending > 0)
             continue;
         pod_list_remove(&link->link);
-        pod_list_push_back(&done, &link->link);
+        pod_list_push_back(out_done, &link->link);
     }
-    if (pod_list_empty(&done))
-        return;
-    pod_mutex_unlock(&driver->lock);
-    while ((at = pod_list_pop_front(&done)) != NULL)
-        link_free(POD_CONTAINER(at, struct gd_link, link));
-    pod_mutex_lock(&driver->lock);
+}
+
+void gd_link_reap_locked(struct gd *driver)
+{
+    struct pod_list *at;
+    struct pod_list done;
+
+    pod_list_init(&done);
+    link_take_done_locked(driver, &done);
+    while (!pod_list_empty(&done)) {
+        pod_mutex_unlock(&driver->lock);
+        while ((at = pod_list_pop_front(&done)) != NULL)
+            link_free(POD_CONTAINER(at, struct gd_link, link));
+        pod_mutex_lock(&driver->lock);
+        // Another may have been done meanwhile, when nobody waited to be told.
+        link_take_done_locked(driver, &done);
+    }
 }
 
 // ------------------------------------------------------------------- reasons
