@@ -17,6 +17,7 @@
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/pod/pod.h"
+#include "tests/bench/lib/numbers.h"
 
 enum {
     BENCH_PARENTS = 3,
@@ -40,20 +41,6 @@ static double bench_now(void)
 
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double bench_median(double *times)
-{
-    qsort(times, BENCH_ROUNDS, sizeof(times[0]), bench_compare);
-    return times[BENCH_ROUNDS / 2];
 }
 
 // ----------------------------------------------------------------- the host
@@ -310,8 +297,9 @@ int main(void)
             submit[i] = times.submit / (double)count;
             done[i] = times.done / (double)count;
         }
-        printf("%9zu %7.0f %7.0f\n", count, bench_median(submit),
-               bench_median(done));
+        printf("%9zu %7.0f %7.0f\n", count,
+               bench_median_of(submit, BENCH_ROUNDS),
+               bench_median_of(done, BENCH_ROUNDS));
         (void)fflush(stdout);
         bench_graph_free(&graph);
     }

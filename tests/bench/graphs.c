@@ -22,6 +22,7 @@
 #include "api/graph_read.h"
 #include "api/json.h"
 #include "core/base/log.h"
+#include "tests/bench/lib/numbers.h"
 #include "tests/lib/pod_fixture.h"
 
 enum {
@@ -37,20 +38,6 @@ static double bench_now(void)
 
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double bench_median(double *times)
-{
-    qsort(times, BENCH_ROUNDS, sizeof(times[0]), bench_compare);
-    return times[BENCH_ROUNDS / 2];
 }
 
 // A chain and a fan of small allocations, as lines or as one value.
@@ -202,20 +189,23 @@ static void bench_rounds(bool by_lines)
         cancel[i] = times.cancel * ns;
         ratio[i] = bare[i] / (read[i] + submit[i]);
     }
-    double reading = bench_median(read);
-    double submitting = bench_median(submit);
+    double reading = bench_median_of(read, BENCH_ROUNDS);
+    double submitting = bench_median_of(submit, BENCH_ROUNDS);
     printf("%s: %d operations, %zu bytes; ns an operation\n",
            by_lines ? "NDJSON" : "JSON", BENCH_OPS, length);
-    printf("  bare jansson            %8.0f\n", bench_median(bare));
+    printf("  bare jansson            %8.0f\n",
+           bench_median_of(bare, BENCH_ROUNDS));
     printf("  read                    %8.0f\n", reading);
     printf("  submit                  %8.0f   %.2f million a second\n",
            submitting, 1e3 / submitting);
-    printf("  end                     %8.0f\n", bench_median(end));
-    printf("  cancel                  %8.0f\n", bench_median(cancel));
+    printf("  end                     %8.0f\n",
+           bench_median_of(end, BENCH_ROUNDS));
+    printf("  cancel                  %8.0f\n",
+           bench_median_of(cancel, BENCH_ROUNDS));
     printf("  bytes to admitted                %.2f million a second\n",
            1e3 / (reading + submitting));
     printf("  the same, of a bare parse (aim 0.60): %.2f\n",
-           bench_median(ratio));
+           bench_median_of(ratio, BENCH_ROUNDS));
     (void)fflush(stdout);
     free(body);
 }

@@ -33,6 +33,7 @@
 #include "core/base/clock.h"
 #include "tests/bench/lib/bare.h"
 #include "tests/bench/lib/load.h"
+#include "tests/bench/lib/numbers.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/program.h"
 
@@ -65,31 +66,7 @@ struct bench_pair {
     struct bench_side sides[BENCH_SIDES];
 };
 
-struct bench_numbers {
-    double values[BENCH_ROUNDS];
-    size_t count;
-};
-
 // ------------------------------------------------------------------- numbers
-
-static void bench_add(struct bench_numbers *numbers, double value)
-{
-    numbers->values[numbers->count++] = value;
-}
-
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double bench_median(struct bench_numbers *numbers)
-{
-    qsort(numbers->values, numbers->count, sizeof(double), bench_compare);
-    return numbers->values[numbers->count / 2];
-}
 
 static void bench_print_ratio(struct bench_numbers *ratios)
 {

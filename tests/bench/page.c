@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "tests/bench/lib/numbers.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/rest_pod.h"
 
@@ -55,17 +56,9 @@ static double bench_now_us(void)
     return (double)pod_clock_mono(&pod_clock_system) * 1e-3;
 }
 
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void bench_print(const char *name, double *times, double cpu_us)
 {
-    qsort(times, BENCH_TURNS, sizeof(times[0]), bench_compare);
+    bench_sort(times, BENCH_TURNS);
     printf("  %-16s %8.0f %8.0f %8.0f\n", name, times[BENCH_TURNS / 2],
            times[BENCH_TURNS * 99 / 100], cpu_us / BENCH_TURNS);
     (void)fflush(stdout);

@@ -23,6 +23,7 @@
 #include "core/base/clock.h"
 #include "core/base/map.h"
 #include "tests/bench/lib/bare.h"
+#include "tests/bench/lib/numbers.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/program.h"
 
@@ -60,20 +61,6 @@ static double bench_cpu_us(pid_t pid)
 static double bench_now_us(void)
 {
     return (double)pod_clock_mono(&pod_clock_system) / 1e3;
-}
-
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double bench_median(double *values)
-{
-    qsort(values, BENCH_ROUNDS, sizeof(values[0]), bench_compare);
-    return values[BENCH_ROUNDS / 2];
 }
 
 // ------------------------------------------------------------------- requests
@@ -203,9 +190,9 @@ static void bench_rounds(const struct bench_server *podd,
     }
     printf("%-8s %8s %8s %8s\n", "", "cpu us", "us", "a second");
     for (size_t work = 0; work < BENCH_WORKS; work++) {
-        double median = bench_median(cpu[work]);
+        double median = bench_median_of(cpu[work], BENCH_ROUNDS);
         printf("%-8s %8.1f %8.1f %8.0f\n", bench_names[work], median,
-               bench_median(wall[work]), 1e6 / median);
+               bench_median_of(wall[work], BENCH_ROUNDS), 1e6 / median);
     }
     printf("%-8s %8.3f\n", "map", bench_map_us());
 }

@@ -31,6 +31,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/sched/sched.h"
+#include "tests/bench/lib/numbers.h"
 
 enum {
     BENCH_PARENTS = 3,
@@ -365,14 +366,6 @@ static const struct {
 
 enum { BENCH_SCHED, BENCH_WITH_LANES, BENCH_BARE, BENCH_SCAN, BENCH_MODELS };
 
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void bench_row(size_t shape, size_t count)
 {
     struct bench_graph graph = bench_graph_make(shape, count);
@@ -386,8 +379,7 @@ static void bench_row(size_t shape, size_t count)
     }
     printf("%-8s %9zu", graph.name, count);
     for (size_t i = 0; i < BENCH_MODELS; i++) {
-        qsort(results[i], BENCH_ROUNDS, sizeof(double), bench_compare);
-        median[i] = results[i][BENCH_ROUNDS / 2];
+        median[i] = bench_median_of(results[i], BENCH_ROUNDS);
         printf(" %7.1f", median[i]);
     }
     printf(" %10.2f %10.0f", median[BENCH_SCHED] / median[BENCH_BARE],

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "tests/bench/lib/numbers.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/rest_pod.h"
 
@@ -142,13 +143,6 @@ static double bench_own_cpu(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static int bench_compare(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 static void bench_pace(struct timespec *at, long per_s)
 {
     at->tv_nsec += (long)(POD_NS_PER_S / per_s);
@@ -192,7 +186,7 @@ static struct result bench_operations(struct rest *rest, struct crowd *crowd)
     cpu = bench_cpu() - cpu;
     if (crowd != NULL)
         bytes = atomic_load(&crowd->bytes) - bytes;
-    qsort(times, BENCH_OPS, sizeof(times[0]), bench_compare);
+    bench_sort(times, BENCH_OPS);
     return (struct result){.median_us = times[BENCH_OPS / 2],
                            .worst_us = times[BENCH_OPS * 99 / 100],
                            .per_s = BENCH_OPS / own_cpu,

@@ -42,6 +42,7 @@
 #include "tests/bench/lib/crowd.h"
 #include "tests/bench/lib/echo.h"
 #include "tests/bench/lib/far_pod.h"
+#include "tests/bench/lib/numbers.h"
 #include "tests/lib/program.h"
 
 enum {
@@ -69,30 +70,6 @@ enum {
 #define BENCH_SECONDS 0.5
 
 // ------------------------------------------------------------------- numbers
-
-struct bench_numbers {
-    double values[BENCH_ROUNDS];
-    size_t count;
-};
-
-static void bench_add(struct bench_numbers *numbers, double value)
-{
-    numbers->values[numbers->count++] = value;
-}
-
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double bench_median(struct bench_numbers *numbers)
-{
-    qsort(numbers->values, numbers->count, sizeof(double), bench_compare);
-    return numbers->values[numbers->count / 2];
-}
 
 static void bench_print_ratio(struct bench_numbers *ratios)
 {
