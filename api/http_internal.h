@@ -217,6 +217,7 @@ struct api_request {
     int64_t park_deadline_ns;
     int64_t park_cap_ns; // 0: not parked yet
     size_t heap_index;   // 1-based; 0: not in the heap
+    uint64_t held_turn;  // in which it was held first, 0: never
     bool counted;        // among the parked
     bool woken;
     enum api_wake wake;
@@ -305,6 +306,9 @@ bool api_park_apply(struct api_server *server);
 // Moves what other threads woke to this turn's wakes.
 void api_park_collect(struct api_server *server);
 void api_suspend(struct api_request *req);
+// Whether a parked request stays with libmicrohttpd for this turn, which then
+// runs it again; if not, it is to be suspended.
+bool api_park_hold(struct api_request *req);
 // Has a request that is answered already wake at a time at the latest. False:
 // no memory.
 bool api_park_alarm(struct api_request *req, int64_t deadline_ns);
@@ -366,6 +370,8 @@ struct api_server {
     int64_t now_ns;       // of this turn
     int64_t notify_at_ns; // when on_notify is due by itself
     unsigned kicks;       // turns that must not block
+    uint64_t turn;        // its number, from 1
+    bool held;            // a request was held in its last run
     bool drain_done;
     bool abandon_done;
     struct pod_list conns;

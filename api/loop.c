@@ -114,10 +114,11 @@ static void loop_run_daemon(struct api_server *server)
     // With bytes of a body at hand it is run again at once: a look at anything
     // else would be a system call for each piece.
     int runs = 0;
+    server->held = false;
     do
         (void)MHD_run(server->daemon);
-    while (pod_list_empty(&server->wakes) && ++runs < LOOP_RUNS &&
-           loop_has_work(server));
+    while (pod_list_empty(&server->wakes) && !server->held &&
+           ++runs < LOOP_RUNS && loop_has_work(server));
     if (server->on_turn != NULL)
         server->on_turn(server, server->on_notify_arg);
     // What was woken inside waits for the next turn, at once.
@@ -129,6 +130,7 @@ static void loop_turn(struct api_server *server)
 {
     struct epoll_event events[LOOP_EVENTS];
 
+    server->turn++;
     int count = epoll_wait(server->epoll_fd, events, LOOP_EVENTS,
                            loop_timeout_ms(server));
     server->now_ns = pod_clock_mono(&pod_clock_system);

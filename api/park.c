@@ -6,11 +6,20 @@
 // resumes the list once a turn, because each run of libmicrohttpd that finds a
 // resumed connection looks at all suspended ones. The handler then runs inside
 // libmicrohttpd's access handler, where replies may be queued.
+//
+// Suspending and resuming costs two changes of libmicrohttpd's epoll set. So a
+// request is only held at first: libmicrohttpd calls the access handler again
+// in each run until it has a reply or is suspended, and while it does so the
+// loop does not block.
 #include "api/park.h"
 
 #include "api/http_internal.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+
+// Turns in which a request that has just parked is asked again before its
+// connection is suspended. Small operations are done by then.
+enum { PARK_HELD_TURNS = 4 };
 
 // --------------------------------------------------------------------- heap
 
@@ -177,6 +186,18 @@ void api_suspend(struct api_request *req)
 {
     MHD_suspend_connection(req->connection);
     req->suspended = true;
+}
+
+bool api_park_hold(struct api_request *req)
+{
+    struct api_server *server = req->server;
+
+    if (req->held_turn == 0)
+        req->held_turn = server->turn;
+    if (server->turn - req->held_turn >= PARK_HELD_TURNS)
+        return false;
+    server->held = true;
+    return true;
 }
 
 void api_wake_soon(struct api_request *req, enum api_wake why)

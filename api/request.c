@@ -390,7 +390,8 @@ static enum MHD_Result request_settle(struct api_request *req)
         if (req->abandoned || req->conn->hung_up || req->server->abandon_done)
             return MHD_NO;
         if (!req->woken) {
-            api_suspend(req);
+            if (!api_park_hold(req))
+                api_suspend(req);
             return MHD_YES;
         }
         request_resume(req);
