@@ -14,13 +14,14 @@
 // A blob that keeps more than this part of its size in vain is not taken over.
 enum { BLOB_WASTE_PART = 8 };
 
-struct pod_blob *pod_blob_new(size_t size)
+static struct pod_blob *blob_new(size_t size, bool zeroed)
 {
+    struct pod_blob *blob;
     size_t total;
 
     if (__builtin_add_overflow(size, BLOB_HEAD, &total))
         return NULL;
-    struct pod_blob *blob = pod_malloc(total);
+    blob = zeroed ? pod_calloc(total, 1) : pod_malloc(total);
     if (blob == NULL)
         return NULL;
     atomic_init(&blob->refs, 1);
@@ -34,6 +35,16 @@ struct pod_blob *pod_blob_new(size_t size)
     return blob;
 }
 
+struct pod_blob *pod_blob_new(size_t size)
+{
+    return blob_new(size, false);
+}
+
+struct pod_blob *pod_blob_new_zeroed(size_t size)
+{
+    return blob_new(size, true);
+}
+
 struct pod_blob *pod_blob_ref(struct pod_blob *blob)
 {
     long before =
@@ -43,27 +54,37 @@ struct pod_blob *pod_blob_ref(struct pod_blob *blob)
     return blob;
 }
 
-void pod_blob_unref(struct pod_blob *blob)
+// Whether that was the last reference.
+static bool blob_let_go(struct pod_blob *blob)
 {
-    if (blob == NULL)
-        return;
     // Release: our use of the bytes comes before the free; acquire: the
     // thread that frees sees the others' use as done.
     long before =
         atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel);
+
     assert(before > 0);
-    if (before != 1)
-        return;
-    if (blob->on_free != NULL)
-        blob->on_free(blob->arg, blob->size);
-    pod_blob_unref(blob->whole); // not deeper than once
-    pod_free(blob);
+    return before == 1;
+}
+
+void pod_blob_unref(struct pod_blob *blob)
+{
+    while (blob != NULL && blob_let_go(blob)) {
+        struct pod_blob *whole = blob->whole;
+        if (blob->on_free != NULL)
+            blob->on_free(blob->arg, blob->size);
+        pod_free(blob);
+        blob = whole;
+    }
+}
+
+bool pod_blob_is_sole(const struct pod_blob *blob)
+{
+    return atomic_load_explicit(&blob->refs, memory_order_acquire) == 1;
 }
 
 struct pod_blob *pod_blob_slice(struct pod_blob *whole, size_t offset,
                                 size_t size)
 {
-    assert(whole->whole == NULL);
     assert(offset <= whole->size && size <= whole->size - offset);
     struct pod_blob *slice = pod_blob_new(0);
     if (slice == NULL)
@@ -83,8 +104,10 @@ void pod_blob_give_up(struct pod_blob *blob)
 
 bool pod_blob_claim(struct pod_blob *blob)
 {
-    struct pod_blob *owner = blob->whole != NULL ? blob->whole : blob;
+    struct pod_blob *owner = blob;
 
+    while (owner->whole != NULL)
+        owner = owner->whole;
     if (owner->room < blob->size ||
         owner->room - blob->size > blob->size / BLOB_WASTE_PART)
         return false;

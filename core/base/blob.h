@@ -13,7 +13,7 @@ struct pod_blob {
     size_t size;            // may be made less, by a blob's only holder
     size_t room;            // bytes behind the struct
     unsigned char *data;    // right behind the struct, or owned elsewhere
-    struct pod_blob *whole; // a slice: the blob with its bytes, a reference
+    struct pod_blob *whole; // a slice: the blob it is of, a reference
     // Called once when the last reference goes, before the memory is freed;
     // gives the bytes back to the budget they were taken from. May be NULL.
     void (*on_free)(void *arg, size_t size);
@@ -22,13 +22,19 @@ struct pod_blob {
 
 // Uninitialised bytes with one reference, or NULL. Counts start at 1.
 struct pod_blob *pod_blob_new(size_t size);
+// The same with zeros, whose pages come into being when they are written.
+struct pod_blob *pod_blob_new_zeroed(size_t size);
 struct pod_blob *pod_blob_ref(struct pod_blob *blob);
 // NULL is allowed. Thread-safe.
 void pod_blob_unref(struct pod_blob *blob);
-// `size` bytes of `whole`, which is no slice itself, from `offset` on. Takes a
-// reference of it. NULL: no memory.
+// `size` bytes of `whole` from `offset` on. Takes a reference of it. NULL: no
+// memory.
 struct pod_blob *pod_blob_slice(struct pod_blob *whole, size_t offset,
                                 size_t size);
+// Whether the caller's reference is the only one: what others did with the
+// bytes before they let go has been done. Stays so until the caller gives out
+// another.
+bool pod_blob_is_sole(const struct pod_blob *blob);
 
 // Taking bytes over, where they would be copied otherwise. The one who made a
 // blob gives it up when nobody will look at its bytes but whoever is handed it

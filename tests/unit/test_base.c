@@ -725,6 +725,54 @@ static void test_blob_slice(void **state)
     assert_int_equal(pod_mem_live(), live);
 }
 
+// A slice of a slice keeps both, and what is taken over is the outermost.
+static void test_blob_slice_of_slice(void **state)
+{
+    long live = pod_mem_live();
+    struct pod_blob *whole = pod_blob_new(100);
+    struct pod_blob *middle = pod_blob_slice(whole, 2, 96);
+    struct pod_blob *inner = pod_blob_slice(middle, 2, 92);
+    size_t freed = 0;
+    size_t middle_freed = 0;
+
+    (void)state;
+    assert_ptr_equal(inner->data, whole->data + 4);
+    assert_int_equal(inner->size, 92);
+    whole->on_free = count_freed;
+    whole->arg = &freed;
+    middle->on_free = count_freed;
+    middle->arg = &middle_freed;
+    pod_blob_unref(whole);
+    pod_blob_unref(middle);
+    memset(inner->data, 1, inner->size);
+    assert_int_equal(middle_freed, 0);
+    pod_blob_give_up(inner);
+    assert_true(pod_blob_claim(inner));
+    assert_int_equal(freed, 100);
+    pod_blob_unref(inner);
+    assert_int_equal(middle_freed, 96);
+    assert_int_equal(freed, 100);
+    assert_int_equal(pod_mem_live(), live);
+}
+
+static void test_blob_is_sole(void **state)
+{
+    struct pod_blob *blob = pod_blob_new_zeroed(3);
+
+    (void)state;
+    assert_memory_equal(blob->data, "\0\0\0", 3);
+    assert_true(pod_blob_is_sole(blob));
+    struct pod_blob *slice = pod_blob_slice(blob, 1, 1);
+    assert_false(pod_blob_is_sole(blob));
+    assert_true(pod_blob_is_sole(slice));
+    pod_blob_unref(slice);
+    assert_true(pod_blob_is_sole(blob));
+    pod_blob_ref(blob);
+    assert_false(pod_blob_is_sole(blob));
+    pod_blob_unref(blob);
+    pod_blob_unref(blob);
+}
+
 static void test_blob_claim(void **state)
 {
     struct pod_blob *blob = pod_blob_new(100);
@@ -817,6 +865,8 @@ int main(void)
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_blob),
         cmocka_unit_test(test_blob_slice),
+        cmocka_unit_test(test_blob_slice_of_slice),
+        cmocka_unit_test(test_blob_is_sole),
         cmocka_unit_test(test_blob_claim),
         cmocka_unit_test(test_blob_claim_slice),
         cmocka_unit_test(test_blob_claim_waste),
