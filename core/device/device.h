@@ -139,6 +139,17 @@ struct pod_device_ops {
                           void *out_bytes, size_t count,
                           const struct pod_interrupt *interrupt,
                           struct pod_err *err);
+    // A part of a buffer as read gives it, but its own memory instead of a
+    // copy: *out_blob, of which nobody may change a byte, stays as it is
+    // whatever becomes of the buffer and of the device. A buffer that is
+    // written while its memory is lent gets other memory first; what the core
+    // has in use does not change. So each loan may keep memory of the size of
+    // the whole buffer beside that, and the caller must bound it. *out_blob
+    // NULL: a copy is as cheap; the caller reads. NULL: the device never does.
+    enum pod_code (*lend)(struct pod_device *device,
+                          struct pod_device_buffer *buffer, uint64_t offset,
+                          size_t count, const struct pod_interrupt *interrupt,
+                          struct pod_blob **out_blob, struct pod_err *err);
     // The whole of one buffer to another of the same size, any cores.
     enum pod_code (*copy)(struct pod_device *device,
                           struct pod_device_buffer *from,

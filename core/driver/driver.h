@@ -74,6 +74,7 @@ enum {
     POD_DRIVER_WHOLE = 16,       // moves whole buffers only
     POD_DRIVER_ORDERS = 32,      // keeps `orders` itself
     POD_DRIVER_NEAR = 64,        // its bytes are in this process's memory
+    POD_DRIVER_LENDS = 128,      // lend gives memory without copying it
 };
 
 struct pod_driver_core {
@@ -188,6 +189,13 @@ struct pod_driver_ops {
                   size_t data_offset, size_t count);
     // The result has `data` of `count` bytes.
     void (*read)(struct pod_driver *driver, const struct pod_driver_call *call,
+                 uint64_t buffer, uint64_t offset, size_t count);
+    // As read, but the result may be the buffer's own memory, and is only to be
+    // looked at. It stays as it is, and keeps all of the buffer's memory,
+    // whatever becomes of the buffer, the host and the driver: whoever holds it
+    // must bound what is held. Only of drivers with POD_DRIVER_NEAR; without
+    // POD_DRIVER_LENDS it is a read. NULL: the driver never lends.
+    void (*lend)(struct pod_driver *driver, const struct pod_driver_call *call,
                  uint64_t buffer, uint64_t offset, size_t count);
     // Both buffers are of this host and of one size.
     void (*copy)(struct pod_driver *driver, const struct pod_driver_call *call,

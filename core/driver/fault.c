@@ -506,6 +506,7 @@ static const struct pod_driver_ops fault_ops = {
     .deallocate = pod_fault_deallocate,
     .write = pod_fault_write,
     .read = pod_fault_read,
+    .lend = pod_fault_lend,
     .copy = pod_fault_copy,
     .compile = pod_fault_compile,
     .free_program = pod_fault_free_program,

@@ -182,6 +182,21 @@ void pod_fault_read(struct pod_driver *base, const struct pod_driver_call *call,
         fault->inner->ops->read(fault->inner, &through, buffer, offset, count);
 }
 
+void pod_fault_lend(struct pod_driver *base, const struct pod_driver_call *call,
+                    uint64_t buffer, uint64_t offset, size_t count)
+{
+    struct fault *fault = fault_of(base);
+    struct pod_driver *inner = fault->inner;
+    struct pod_driver_call through;
+
+    if (!fault_take(fault, POD_FAULT_READ, call, &through, NULL))
+        return;
+    if (inner->ops->lend != NULL)
+        inner->ops->lend(inner, &through, buffer, offset, count);
+    else
+        inner->ops->read(inner, &through, buffer, offset, count);
+}
+
 void pod_fault_copy(struct pod_driver *base, const struct pod_driver_call *call,
                     uint64_t from, uint64_t to)
 {

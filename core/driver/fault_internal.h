@@ -120,6 +120,8 @@ void pod_fault_write(struct pod_driver *base,
                      size_t count);
 void pod_fault_read(struct pod_driver *base, const struct pod_driver_call *call,
                     uint64_t buffer, uint64_t offset, size_t count);
+void pod_fault_lend(struct pod_driver *base, const struct pod_driver_call *call,
+                    uint64_t buffer, uint64_t offset, size_t count);
 void pod_fault_copy(struct pod_driver *base, const struct pod_driver_call *call,
                     uint64_t from, uint64_t to);
 void pod_fault_compile(struct pod_driver *base,

@@ -398,6 +398,7 @@ static const struct pod_driver_ops inproc_ops = {
     .deallocate = pod_inproc_deallocate,
     .write = pod_inproc_write,
     .read = pod_inproc_read,
+    .lend = pod_inproc_lend,
     .copy = pod_inproc_copy,
     .compile = pod_inproc_compile,
     .free_program = pod_inproc_free_program,
@@ -448,8 +449,9 @@ static bool inproc_describe(struct inproc *driver,
         .platform = info->platform,
         .version = info->version,
         .accepts = info->accepts,
-        .features =
-            POD_DRIVER_CANCEL | POD_DRIVER_FREE_PROGRAM | POD_DRIVER_NEAR,
+        .features = POD_DRIVER_CANCEL | POD_DRIVER_FREE_PROGRAM |
+                    POD_DRIVER_NEAR |
+                    (driver->device->ops->lend != NULL ? POD_DRIVER_LENDS : 0U),
         .host_id = (int32_t)options->host,
         .host_count = (int32_t)options->host_count,
         .cores = driver->cores,

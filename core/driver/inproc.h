@@ -18,7 +18,8 @@
 // another call uses, or use one that is being written, fails with IN_USE.
 //
 // Features: POD_DRIVER_CANCEL (what is queued, executions, transfers between
-// turns) and POD_DRIVER_FREE_PROGRAM. The calls' `waits` are not looked at.
+// turns), POD_DRIVER_FREE_PROGRAM, POD_DRIVER_NEAR, and POD_DRIVER_LENDS if the
+// device lends. The calls' `waits` are not looked at.
 //
 // Loss: a host is lost by pod_inproc_kill, by `reconnect`, and never by itself.
 // Not to be called from callbacks: close and free, which join the threads.

@@ -106,9 +106,9 @@ void pod_inproc_write(struct pod_driver *base,
     pod_inproc_task_submit(inproc_of(base), task, call, INPROC_LANE_TRANSFER);
 }
 
-void pod_inproc_read(struct pod_driver *base,
-                     const struct pod_driver_call *call, uint64_t buffer,
-                     uint64_t offset, size_t count)
+static void calls_read(struct pod_driver *base,
+                       const struct pod_driver_call *call, uint64_t buffer,
+                       uint64_t offset, size_t count, bool lend)
 {
     struct inproc_task *task =
         pod_inproc_task_new(inproc_of(base), call, INPROC_READ, 1, 1, 0);
@@ -118,8 +118,23 @@ void pod_inproc_read(struct pod_driver *base,
             .buffer = buffer,
             .offset = offset,
             .count = count,
+            .lend = lend,
         };
     pod_inproc_task_submit(inproc_of(base), task, call, INPROC_LANE_TRANSFER);
+}
+
+void pod_inproc_read(struct pod_driver *base,
+                     const struct pod_driver_call *call, uint64_t buffer,
+                     uint64_t offset, size_t count)
+{
+    calls_read(base, call, buffer, offset, count, false);
+}
+
+void pod_inproc_lend(struct pod_driver *base,
+                     const struct pod_driver_call *call, uint64_t buffer,
+                     uint64_t offset, size_t count)
+{
+    calls_read(base, call, buffer, offset, count, true);
 }
 
 void pod_inproc_copy(struct pod_driver *base,

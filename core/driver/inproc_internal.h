@@ -144,6 +144,7 @@ struct inproc_transfer {
     size_t moved;
     struct pod_blob *blob; // with a reference; of a read: NULL at first
     size_t data_offset;
+    bool lend; // a read that may bring the buffer's own memory
 };
 
 struct inproc_copy {
@@ -318,6 +319,9 @@ void pod_inproc_write(struct pod_driver *driver,
                       uint64_t offset, struct pod_blob *data,
                       size_t data_offset, size_t count);
 void pod_inproc_read(struct pod_driver *driver,
+                     const struct pod_driver_call *call, uint64_t buffer,
+                     uint64_t offset, size_t count);
+void pod_inproc_lend(struct pod_driver *driver,
                      const struct pod_driver_call *call, uint64_t buffer,
                      uint64_t offset, size_t count);
 void pod_inproc_copy(struct pod_driver *driver,

@@ -93,13 +93,32 @@ enum pod_code pod_inproc_run_write(struct inproc *driver,
     return code;
 }
 
+// The device may lend the bytes instead of copying them.
+static enum pod_code read_borrow(struct inproc *driver,
+                                 struct inproc_part *part, struct pod_err *err)
+{
+    struct inproc_transfer *move = &part->task->as.transfer;
+    const struct pod_device_ops *ops = driver->device->ops;
+
+    if (!move->lend || ops->lend == NULL)
+        return POD_OK;
+    enum pod_code code =
+        ops->lend(driver->device, part->holds[0].handle->buffer, move->offset,
+                  move->count, &part->task->interrupt, &move->blob, err);
+    if (code == POD_OK && move->blob != NULL)
+        move->moved = move->count;
+    return code;
+}
+
 static enum pod_code read_begin(struct inproc *driver, struct inproc_part *part,
                                 struct pod_err *err)
 {
     struct inproc_transfer *move = &part->task->as.transfer;
     enum pod_code code = transfer_hold(driver, part, false, err);
 
-    if (code != POD_OK)
+    if (code == POD_OK)
+        code = read_borrow(driver, part, err);
+    if (code != POD_OK || move->blob != NULL)
         return code;
     move->blob = pod_blob_new(move->count);
     if (move->blob == NULL)

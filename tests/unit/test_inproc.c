@@ -86,6 +86,13 @@ static void test_write_read_copy(void **state)
     host.driver->ops->read(host.driver, &call, 2, 2, 2);
     assert_int_equal(calls_end(&record), POD_OK);
     assert_int_equal(record.data_size, 2);
+    // The device does not lend: it is a read.
+    assert_true((host.watch.info.features & POD_DRIVER_LENDS) == 0);
+    call = calls_make(&host.watch, &record, 11);
+    host.driver->ops->lend(host.driver, &call, 2, 0, 4);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(record.data_size, 4);
+    assert_int_equal(record.data[0], 77);
     call = calls_make(&host.watch, &record, 9);
     host.driver->ops->deallocate(host.driver, &call, 2);
     assert_int_equal(calls_end(&record), POD_OK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In-process hosts around the reference device: a gang over two hosts adds up,
-// and what is written as a whole is taken over.
+// what is written as a whole is taken over, and what is lent stays as it is.
 #include "tests/unit/driver_calls.h"
 
 #include "core/device/reference/reference.h"
@@ -258,12 +258,89 @@ static void test_parts_are_copied(void **state)
     pod_gang_hub_unref(hub);
 }
 
+// -------------------------------------------------------------- memory lent
+
+struct loan {
+    struct calls_record record;
+    struct pod_blob *blob;
+};
+
+static void loan_done(void *arg, const struct pod_driver_result *result)
+{
+    struct loan *loan = arg;
+
+    if (result->data != NULL)
+        loan->blob = pod_blob_ref(result->data);
+    calls_on_done(&loan->record, result);
+}
+
+static struct pod_blob *host_lend(struct host *host, uint64_t op,
+                                  uint64_t offset, size_t count)
+{
+    struct loan loan = {.blob = NULL};
+    struct pod_driver_call call = calls_make(&host->watch, &loan.record, op);
+
+    call.started = NULL;
+    call.done = loan_done;
+    call.arg = &loan;
+    host->driver->ops->lend(host->driver, &call, 1, offset, count);
+    assert_int_equal(calls_end(&loan.record), POD_OK);
+    assert_non_null(loan.blob);
+    assert_int_equal(loan.blob->size, count);
+    return loan.blob;
+}
+
+static void host_drop(struct host *host, uint64_t op)
+{
+    struct calls_record record;
+    struct pod_driver_call call = calls_make(&host->watch, &record, op);
+
+    host->driver->ops->deallocate(host->driver, &call, 1);
+    assert_int_equal(calls_end(&record), POD_OK);
+}
+
+static void test_loans_stay_as_they_are(void **state)
+{
+    struct pod_gang_hub *hub = pod_gang_hub_new(HOSTS);
+    struct host host;
+    struct pod_blob *blob = blob_of(WHOLE, 3);
+    struct pod_blob *byte = blob_of(1, 4);
+
+    (void)state;
+    host_open(&host, hub, 0);
+    assert_true((host.watch.info.features & POD_DRIVER_LENDS) != 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, WHOLE);
+    host_put(&host, 10, 0, blob, 0, WHOLE);
+    struct pod_blob *whole = host_lend(&host, 11, 0, WHOLE);
+    struct pod_blob *part = host_lend(&host, 12, WHOLE / 2, WHOLE / 2);
+    assert_ptr_equal(part->data, whole->data + WHOLE / 2);
+    host_put(&host, 13, WHOLE - 1, byte, 0, 1);
+    assert_int_equal(host_byte(&host, 14, WHOLE - 1), 4);
+    struct pod_blob *later = host_lend(&host, 15, 0, WHOLE);
+    host_drop(&host, 16);
+    pod_inproc_kill(host.driver, "the test wants it");
+    host.driver->ops->close(host.driver);
+    host.driver->ops->free(host.driver);
+    assert_memory_equal(whole->data, blob->data, WHOLE);
+    assert_memory_equal(part->data, blob->data, WHOLE / 2);
+    assert_memory_equal(later->data, blob->data, WHOLE - 1);
+    assert_int_equal(later->data[WHOLE - 1], 4);
+    pod_blob_unref(whole);
+    pod_blob_unref(part);
+    pod_blob_unref(later);
+    pod_blob_unref(blob);
+    pod_blob_unref(byte);
+    calls_watch_fini(&host.watch);
+    pod_gang_hub_unref(hub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sum_over_hosts),
         cmocka_unit_test(test_whole_writes_are_taken_over),
         cmocka_unit_test(test_parts_are_copied),
+        cmocka_unit_test(test_loans_stay_as_they_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,8 @@
 #include "core/base/mem.h"
 
 // From here on it costs less to hand memory over than to copy it.
-enum { MEMORY_ADOPT_BYTES = 64 * 1024 };
+enum { MEMORY_HAND_OVER_BYTES = 64 * 1024 };
+enum { MEMORY_SLICE_BYTES = 4 << 20 }; // copied in one go
 
 static enum pod_code memory_exhausted(uint32_t core, uint64_t bytes,
                                       uint64_t left, struct pod_err *err)
@@ -45,9 +46,9 @@ enum pod_code pod_ref_buffer_new(struct pod_ref_memory *memory, uint32_t core,
     if (buffer != NULL) {
         buffer->core = core;
         buffer->bytes = bytes;
-        buffer->data = pod_calloc(bytes, 1);
+        buffer->block = pod_blob_new_zeroed(bytes);
     }
-    if (buffer == NULL || buffer->data == NULL) {
+    if (buffer == NULL || buffer->block == NULL) {
         // The core has room, the machine has not.
         pod_free(buffer);
         atomic_fetch_sub(&memory->used, bytes);
@@ -57,6 +58,7 @@ enum pod_code pod_ref_buffer_new(struct pod_ref_memory *memory, uint32_t core,
                            core, (unsigned long long)bytes,
                            (unsigned long long)left);
     }
+    buffer->data = buffer->block->data;
     *out_buffer = buffer;
     return POD_OK;
 }
@@ -86,29 +88,97 @@ enum pod_code pod_ref_tuple_new(uint32_t core,
     return POD_OK;
 }
 
-// Gives back what holds the bytes.
-static void memory_drop_data(struct pod_device_buffer *buffer)
+// ------------------------------------------------------- memory changes hands
+
+static void memory_swap(struct pod_device_buffer *buffer,
+                        struct pod_blob *owned_block)
 {
-    if (buffer->blob != NULL)
-        pod_blob_unref(buffer->blob);
-    else
-        pod_free(buffer->data);
-    buffer->blob = NULL;
-    buffer->data = NULL;
+    pod_blob_unref(buffer->block);
+    buffer->block = owned_block;
+    buffer->data = owned_block->data;
 }
 
 bool pod_ref_buffer_adopt(struct pod_device_buffer *buffer,
                           struct pod_blob *blob)
 {
+    struct pod_blob *block;
+
     if (buffer->is_tuple || blob->size != buffer->bytes ||
-        blob->size < MEMORY_ADOPT_BYTES ||
-        (uintptr_t)blob->data % alignof(max_align_t) != 0 ||
-        !pod_blob_claim(blob))
+        blob->size < MEMORY_HAND_OVER_BYTES ||
+        (uintptr_t)blob->data % alignof(max_align_t) != 0)
         return false;
-    memory_drop_data(buffer);
-    buffer->blob = pod_blob_ref(blob);
-    buffer->data = blob->data;
+    // Of its own: others may still hold the blob, who do not count as
+    // borrowers.
+    block = pod_blob_slice(blob, 0, blob->size);
+    if (block == NULL || !pod_blob_claim(blob)) {
+        pod_blob_unref(block);
+        return false;
+    }
+    memory_swap(buffer, block);
     return true;
+}
+
+enum pod_code pod_ref_buffer_lend(const struct pod_device_buffer *buffer,
+                                  uint64_t offset, size_t count,
+                                  struct pod_blob **out_blob,
+                                  struct pod_err *err)
+{
+    struct pod_blob *loan = NULL;
+
+    if (count >= MEMORY_HAND_OVER_BYTES) {
+        loan = pod_blob_slice(buffer->block, (size_t)offset, count);
+        if (loan == NULL)
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                               "no memory to lend %zu bytes", count);
+    }
+    *out_blob = loan;
+    return POD_OK;
+}
+
+bool pod_ref_buffer_is_lent(const struct pod_device_buffer *buffer)
+{
+    return buffer->block != NULL && !pod_blob_is_sole(buffer->block);
+}
+
+bool pod_ref_move(unsigned char *to, const unsigned char *from, uint64_t bytes,
+                  const struct pod_interrupt *interrupt)
+{
+    uint64_t moved = 0;
+
+    while (moved < bytes) {
+        uint64_t left = bytes - moved;
+        uint64_t slice = left < MEMORY_SLICE_BYTES ? left : MEMORY_SLICE_BYTES;
+        if (interrupt != NULL && atomic_load(&interrupt->asked))
+            return false;
+        memcpy(to + moved, from + moved, (size_t)slice);
+        moved += slice;
+    }
+    return true;
+}
+
+enum pod_code pod_ref_buffer_own(struct pod_device_buffer *buffer, bool keep,
+                                 const struct pod_interrupt *interrupt,
+                                 struct pod_err *err)
+{
+    if (!pod_ref_buffer_is_lent(buffer))
+        return POD_OK;
+    // Zeros, for a write may break off, and what was in the memory before is
+    // nobody's business.
+    struct pod_blob *block =
+        keep ? pod_blob_new(buffer->bytes) : pod_blob_new_zeroed(buffer->bytes);
+    if (block == NULL)
+        return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
+                           "core %u: the memory of a buffer of %llu bytes is "
+                           "being sent, and the machine has no other for it",
+                           buffer->core, (unsigned long long)buffer->bytes);
+    if (keep &&
+        !pod_ref_move(block->data, buffer->data, buffer->bytes, interrupt)) {
+        pod_blob_unref(block);
+        return pod_err_set(err, POD_REASON_CANCEL_REQUESTED,
+                           "the transfer was interrupted");
+    }
+    memory_swap(buffer, block);
+    return POD_OK;
 }
 
 void pod_ref_buffer_free(struct pod_ref_memory *memory,
@@ -117,6 +187,6 @@ void pod_ref_buffer_free(struct pod_ref_memory *memory,
     if (buffer == NULL)
         return;
     atomic_fetch_sub(&memory->used, buffer->bytes);
-    memory_drop_data(buffer);
+    pod_blob_unref(buffer->block);
     pod_free(buffer);
 }

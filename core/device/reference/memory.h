@@ -10,13 +10,14 @@
 
 #include "core/base/blob.h"
 #include "core/base/err.h"
+#include "core/device/device.h"
 
 struct pod_device_buffer {
     uint32_t core;
     bool is_tuple;
-    uint64_t bytes; // 0 for a tuple
-    unsigned char *data;
-    struct pod_blob *blob; // owns `data`, a reference; NULL: the buffer does
+    uint64_t bytes;         // 0 for a tuple
+    unsigned char *data;    // the block's
+    struct pod_blob *block; // NULL for a tuple; lent if others hold it too
     size_t child_count;
     struct pod_device_buffer *children[]; // not owned
 };
@@ -44,6 +45,28 @@ pod_ref_tuple_new(uint32_t core, struct pod_device_buffer *const *children,
 // cannot be claimed.
 bool pod_ref_buffer_adopt(struct pod_device_buffer *buffer,
                           struct pod_blob *blob)
+    __attribute__((warn_unused_result));
+// A part of an array's memory, which nobody may change any more: see
+// pod_ref_buffer_own. *out_blob NULL: it is so small that it may as well be
+// copied. OUT_OF_MEMORY.
+enum pod_code pod_ref_buffer_lend(const struct pod_device_buffer *buffer,
+                                  uint64_t offset, size_t count,
+                                  struct pod_blob **out_blob,
+                                  struct pod_err *err)
+    __attribute__((warn_unused_result));
+bool pod_ref_buffer_is_lent(const struct pod_device_buffer *buffer);
+// Comes before an array's buffer is written: if its memory is lent it gets
+// other memory, with the same bytes in it if `keep`, else with zeros. The
+// account stays as it is. RESOURCE_EXHAUSTED: the machine has no memory;
+// CANCELLED: interrupted; nothing has happened then.
+enum pod_code pod_ref_buffer_own(struct pod_device_buffer *buffer, bool keep,
+                                 const struct pod_interrupt *interrupt,
+                                 struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Copies bytes in slices, so that a long copy can be stopped. False: it was
+// interrupted.
+bool pod_ref_move(unsigned char *to, const unsigned char *from, uint64_t bytes,
+                  const struct pod_interrupt *interrupt)
     __attribute__((warn_unused_result));
 // NULL is allowed.
 void pod_ref_buffer_free(struct pod_ref_memory *memory,

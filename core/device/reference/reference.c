@@ -37,7 +37,6 @@ reference_of_const(const struct pod_device *device)
 // these bounds. What takes minutes must not cost a wake every moment.
 enum { REFERENCE_NAP_NS = 2000000, REFERENCE_LONG_NAP_NS = 40000000 };
 enum { REFERENCE_NAP_SHARE = 16 };
-enum { REFERENCE_SLICE = 4 << 20 }; // bytes that are copied in one go
 
 // Seconds times 10^9 as a number of nanoseconds, whatever it is.
 static int64_t reference_ns(double amount, double rate)
@@ -209,7 +208,13 @@ reference_write(struct pod_device *device, struct pod_device_buffer *buffer,
 {
     struct reference_device *self = reference_of(device);
     int64_t start = reference_start(self);
+    enum pod_code code = POD_OK;
 
+    if (count > 0)
+        code =
+            pod_ref_buffer_own(buffer, count < buffer->bytes, interrupt, err);
+    if (code != POD_OK)
+        return code;
     if (count > 0)
         memcpy(buffer->data + offset, bytes, count);
     return reference_end(self, start, (double)count, interrupt, err);
@@ -244,22 +249,27 @@ reference_read(struct pod_device *device, struct pod_device_buffer *buffer,
     return reference_end(self, start, (double)count, interrupt, err);
 }
 
-// In slices, so that the copy of a huge buffer can be stopped.
-static bool reference_move(const struct pod_device_buffer *from,
-                           struct pod_device_buffer *to,
-                           const struct pod_interrupt *interrupt)
+static enum pod_code reference_lend(struct pod_device *device,
+                                    struct pod_device_buffer *buffer,
+                                    uint64_t offset, size_t count,
+                                    const struct pod_interrupt *interrupt,
+                                    struct pod_blob **out_blob,
+                                    struct pod_err *err)
 {
-    uint64_t moved = 0;
+    struct reference_device *self = reference_of(device);
+    int64_t start = reference_start(self);
+    struct pod_blob *loan = NULL;
+    enum pod_code code = pod_ref_buffer_lend(buffer, offset, count, &loan, err);
 
-    while (from != to && moved < from->bytes) {
-        uint64_t left = from->bytes - moved;
-        uint64_t slice = left < REFERENCE_SLICE ? left : REFERENCE_SLICE;
-        if (interrupt != NULL && atomic_load(&interrupt->asked))
-            return false;
-        memcpy(to->data + moved, from->data + moved, (size_t)slice);
-        moved += slice;
+    // Simulated memory is no faster for it.
+    if (code == POD_OK && loan != NULL)
+        code = reference_end(self, start, (double)count, interrupt, err);
+    if (code != POD_OK) {
+        pod_blob_unref(loan);
+        return code;
     }
-    return true;
+    *out_blob = loan;
+    return POD_OK;
 }
 
 static enum pod_code reference_copy(struct pod_device *device,
@@ -274,8 +284,13 @@ static enum pod_code reference_copy(struct pod_device *device,
     if (from->is_tuple || to->is_tuple || from->bytes != to->bytes)
         return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
                            "a copy wants two arrays of one size");
-    if (!reference_move(from, to, interrupt))
-        return reference_interrupted(err);
+    if (from != to) {
+        enum pod_code code = pod_ref_buffer_own(to, false, interrupt, err);
+        if (code != POD_OK)
+            return code;
+        if (!pod_ref_move(to->data, from->data, from->bytes, interrupt))
+            return reference_interrupted(err);
+    }
     return reference_end(self, start, (double)from->bytes, interrupt, err);
 }
 
@@ -332,6 +347,7 @@ static const struct pod_device_ops reference_ops = {
     .write = reference_write,
     .adopt = reference_adopt,
     .read = reference_read,
+    .lend = reference_lend,
     .copy = reference_copy,
     .compile = reference_compile,
     .program_shape = reference_program_shape,

@@ -118,6 +118,34 @@ static int run_compare(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+static bool run_has(const struct run_leaves *leaves,
+                    const struct pod_device_buffer *buffer)
+{
+    for (size_t i = 0; i < leaves->count; i++) {
+        if (leaves->leaves[i] == buffer)
+            return true;
+    }
+    return false;
+}
+
+// Memory that is lent to others is not to be written: outputs get their own,
+// with what is in it if they are inputs too.
+static enum pod_code run_own_outputs(const struct pod_ref_run *run,
+                                     const struct run_leaves *inputs,
+                                     const struct run_leaves *outputs,
+                                     struct pod_err *err)
+{
+    enum pod_code code = POD_OK;
+
+    for (size_t i = 0; i < outputs->count && code == POD_OK; i++) {
+        struct pod_device_buffer *buffer = outputs->leaves[i];
+        if (pod_ref_buffer_is_lent(buffer))
+            code = pod_ref_buffer_own(buffer, run_has(inputs, buffer),
+                                      run->interrupt, err);
+    }
+    return code;
+}
+
 // Lends inputs to the parameters, and outputs to the results that may be
 // written before the execution ends: those whose buffer is no input.
 static void run_lend(struct pod_ref_run *run, const struct pod_ref_comp *entry,
@@ -221,6 +249,8 @@ enum pod_code pod_ref_run_program(const struct pod_device_launch *launch,
         code = run_gather_leaves(&run, entry->roots, entry->root_count,
                                  launch->outputs, launch->output_count,
                                  &outputs, err);
+    if (code == POD_OK)
+        code = run_own_outputs(&run, &inputs, &outputs, err);
     if (code == POD_OK)
         code = run_place(&run, &block, err);
     if (code == POD_OK) {
