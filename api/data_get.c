@@ -4,7 +4,8 @@
 // One request goes through up to three waits, all against one deadline: for
 // the shape of a buffer that an execution has yet to make, for the first bytes
 // (an operation that fails before them is a problem document), and, for JSON,
-// for all of them. Then the bytes stream without a copy.
+// for all of them. Then the bytes are sent: from the device's own memory if the
+// engine could borrow it, else as they come.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,12 @@ enum {
     DATA_SHARE = 16, // no reader holds more than this part of the budget
 };
 
+// What a request has of the staging budget.
+struct data_hold {
+    struct pod *pod;
+    uint64_t bytes;
+};
+
 struct data_read {
     uint64_t buffer;
     uint64_t op; // the READ, once it was submitted
@@ -31,6 +38,7 @@ struct data_read {
     int64_t wait_ns;
     struct pod_request request;
     struct api_data data;
+    struct data_hold *hold; // or NULL
     struct pod_stream *stream;
     struct pod_blob *gathered; // JSON: all bytes
     size_t gathered_bytes;
@@ -113,6 +121,13 @@ static void data_failed(struct api_request *req, const struct data_read *read)
     pod_event_view_fini(&view);
 }
 
+static void data_let_go(void *arg)
+{
+    struct data_hold *hold = arg;
+    pod_staging_give(hold->pod, hold->bytes);
+    hold->bytes = 0;
+}
+
 static void data_send(struct api_request *req, const struct data_read *read)
 {
     struct pod_err err = POD_ERR_NONE;
@@ -122,8 +137,12 @@ static void data_send(struct api_request *req, const struct data_read *read)
         return;
     }
     api_data_headers(req, &read->data);
-    api_reply_stream(req, api_data_status(&read->data),
-                     api_data_type(&read->data), prefix, read->data.length);
+    bool whole =
+        api_reply_stream(req, api_data_status(&read->data),
+                         api_data_type(&read->data), prefix, read->data.length);
+    // Bytes that are there have their own place in the budget.
+    if (whole && read->hold != NULL)
+        data_let_go(read->hold);
 }
 
 // Takes what has come; returns the stream's state after it.
@@ -164,23 +183,13 @@ static void data_unref(void *blob)
     pod_blob_unref(blob);
 }
 
-struct data_hold {
-    struct pod *pod;
-    uint64_t bytes;
-};
-
-static void data_let_go(void *arg)
-{
-    struct data_hold *hold = arg;
-    pod_staging_give(hold->pod, hold->bytes);
-}
-
 // What a slow reader keeps waiting counts against the staging budget.
-static enum pod_code data_take(struct api_request *req, uint64_t bytes,
+static enum pod_code data_take(struct api_request *req, struct data_read *read,
                                struct pod_err *err)
 {
     uint64_t used = 0;
     uint64_t max = 0;
+    uint64_t bytes = read->data.length;
     struct pod *pod = api_pod(req);
     if (bytes <= DATA_UNCOUNTED)
         return POD_OK;
@@ -195,13 +204,14 @@ static enum pod_code data_take(struct api_request *req, uint64_t bytes,
                            "others hold %llu of the %llu staging bytes",
                            (unsigned long long)used, (unsigned long long)max);
     *hold = (struct data_hold){.pod = pod, .bytes = bytes};
+    read->hold = hold;
     return api_defer(req, data_let_go, hold) ? POD_OK : api_err_memory(err);
 }
 
 static enum pod_code data_open(struct api_request *req, struct data_read *read,
                                struct pod_err *err)
 {
-    enum pod_code code = data_take(req, read->data.length, err);
+    enum pod_code code = data_take(req, read, err);
     if (code != POD_OK)
         return code;
     if (read->data.form == API_DATA_JSON) {

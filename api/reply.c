@@ -406,17 +406,40 @@ struct pod_stream *api_stream_open(struct api_request *req, uint64_t window)
     return req->stream;
 }
 
-void api_reply_stream(struct api_request *req, int status, const char *type,
+// All bytes in one piece, if that is how they came. Else what has come is
+// where reply_stream_read looks first.
+static struct pod_blob *reply_take_whole(struct api_request *req,
+                                         uint64_t start, uint64_t length)
+{
+    struct pod_blob *chunk = NULL;
+
+    if (length == 0 ||
+        pod_stream_pop(req->stream, &chunk, NULL) != POD_STREAM_CHUNK)
+        return NULL;
+    if (chunk->size == length)
+        return chunk;
+    req->stream_chunk = chunk;
+    req->stream_chunk_start = start;
+    return NULL;
+}
+
+bool api_reply_stream(struct api_request *req, int status, const char *type,
                       struct pod_blob *prefix, uint64_t length)
 {
     enum { REPLY_BLOCK_BYTES = 256 * 1024 };
-    uint64_t total = length;
+    uint64_t start = prefix != NULL ? prefix->size : 0;
+    uint64_t total = length + start;
+    struct pod_blob *whole = reply_take_whole(req, start, length);
 
-    if (prefix != NULL) {
-        req->stream_prefix = pod_blob_ref(prefix);
-        total += prefix->size;
+    if (whole != NULL) {
+        api_reply_blobs(req, status, type, prefix, &whole, 1, 0, length);
+        pod_blob_unref(whole);
+        return true;
     }
+    if (prefix != NULL)
+        req->stream_prefix = pod_blob_ref(prefix);
     size_t block = total < REPLY_BLOCK_BYTES ? (size_t)total + 1
                                              : (size_t)REPLY_BLOCK_BYTES;
     api_reply_reader(req, status, type, total, block, reply_stream_read);
+    return false;
 }

@@ -277,7 +277,8 @@ void pod_answer_locked(struct pod *pod, struct pod_call *call,
         pod_compile_answer_locked(pod, call, answer, after);
         return;
     }
-    if (call->kind == POD_CALL_READ || call->kind == POD_CALL_WRITE) {
+    if (call->kind == POD_CALL_READ || call->kind == POD_CALL_LEND ||
+        call->kind == POD_CALL_WRITE) {
         pod_transfer_answer_locked(op->transfer, call, answer, after);
         return;
     }

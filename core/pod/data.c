@@ -12,11 +12,6 @@
 
 #define DATA_KEPT_NS (600 * POD_NS_PER_S)
 
-static void data_give_back(void *pod, size_t size)
-{
-    pod_staging_give(pod, size);
-}
-
 void pod_data_keep_locked(struct pod *pod, struct pod_op *op)
 {
     assert(op->keeps_data && !op->has_data && !op->data_dropped);
@@ -25,7 +20,7 @@ void pod_data_keep_locked(struct pod *pod, struct pod_op *op)
         struct pod_blob *chunk = op->chunks[i];
         if (chunk->on_free != NULL || chunk->size > op->kept_bytes)
             continue;
-        chunk->on_free = data_give_back;
+        chunk->on_free = pod_staging_on_free;
         chunk->arg = pod;
         op->kept_bytes -= chunk->size;
     }

@@ -275,10 +275,11 @@ struct pod_transfer {
     bool finish;         // the stream is to be finished
     // What it is finished with, with a reference; NULL: all is well.
     struct pod_failure *failure;
-    bool numbered; // a call bears the operation's number
-    // With a host that moves whole buffers only (whole.c).
-    bool gathering;  // what comes goes to `whole`, which is written then
+    bool numbered;   // a call bears the operation's number
+    bool borrows;    // its one piece is the buffer's own memory
     uint64_t staged; // taken from the staging budget
+    // With a host that moves whole buffers only (whole.c).
+    bool gathering; // what comes goes to `whole`, which is written then
     struct pod_blob *whole;
     uint64_t whole_bytes;
     uint64_t gathered;

@@ -322,6 +322,12 @@ void pod_note_host(enum pod_log_level level, const struct pod_host *host,
                    enum pod_host_state state, const char *detail);
 
 // -------------------------------------------------------- given by others
+// staging.c: as pod_staging_take, for memory that is lent to readers; leaves
+// half of the budget to those who write.
+bool pod_staging_lend(struct pod *pod, uint64_t bytes);
+// A blob's on_free: its bytes go back to the budget of the pod.
+void pod_staging_on_free(void *pod, size_t size);
+
 // data.c: the bytes that reads keep.
 
 // A read has brought all its bytes (op->chunks are set): they may be taken

@@ -68,6 +68,7 @@ enum pod_call_kind {
     POD_CALL_DEALLOCATE,
     POD_CALL_WRITE,
     POD_CALL_READ,
+    POD_CALL_LEND, // a READ that may bring the buffer's own memory
     POD_CALL_COPY,
     POD_CALL_PEER_COPY,
     POD_CALL_COMPILE,
@@ -115,7 +116,7 @@ struct pod_call {
     uint32_t order_count;
     uint32_t worker_core;
     uint64_t handle; // what it works on, for the driver
-    uint64_t offset; // READ, WRITE
+    uint64_t offset; // READ, LEND, WRITE
     size_t count;
     struct pod_blob *data; // WRITE: borrowed from the transfer
     size_t data_offset;

@@ -276,6 +276,9 @@ static void outbox_send(struct pod_call *call)
     case POD_CALL_READ:
         ops->read(driver, &to, call->handle, call->offset, call->count);
         break;
+    case POD_CALL_LEND:
+        ops->lend(driver, &to, call->handle, call->offset, call->count);
+        break;
     case POD_CALL_COPY:
         ops->copy(driver, &to, call->op->from_number, call->handle);
         break;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes move in pieces of a fixed size, a few at a time, so that no transfer
 // costs more memory than its slots. What was given with the request is there in
-// one piece: a host in this process is handed all of it.
+// one piece: a host in this process is handed all of it. Such a host also lends
+// the memory of a buffer that is read as a whole, if the staging budget has
+// room for it: the buffer may be written or freed while a client still takes
+// the bytes, and then they are podd's.
 //
 // A slot reads its piece, or takes it from the blob that was given, and then
 // writes it to a buffer, keeps it, or hands it to a stream in order. Streams
@@ -16,6 +19,8 @@
 
 // All slots and what a stream holds are within a cache of some MiB.
 enum { TRANSFER_NEAR_BYTES = 512 * 1024 };
+// What is smaller is copied: that is cheap, and a writer needs no new memory.
+enum { TRANSFER_LEND_BYTES = 256 * 1024 };
 
 struct pod_transfer *pod_transfer_new(struct pod *pod, struct pod_op *op)
 {
@@ -76,7 +81,7 @@ size_t pod_transfer_piece(const struct pod_transfer *transfer)
     size_t chunk = transfer->pod->options.chunk_bytes;
     bool near = (host->features & POD_DRIVER_NEAR) != 0;
 
-    if (pod_whole_host(host) && transfer->total > 0)
+    if (transfer->borrows || (pod_whole_host(host) && transfer->total > 0))
         return (size_t)transfer->total;
     // What was given is in memory as a whole, and a host nearby may keep it.
     if (near && transfer->from == NULL && transfer->period == 0 &&
@@ -144,7 +149,8 @@ static void transfer_read(struct pod_transfer *transfer,
 {
     struct pod_call *call = &slot->call;
 
-    pod_call_init(call, transfer->op, transfer->from, POD_CALL_READ, number);
+    pod_call_init(call, transfer->op, transfer->from,
+                  transfer->borrows ? POD_CALL_LEND : POD_CALL_READ, number);
     call->handle = transfer->from_handle;
     call->offset = transfer->from_offset + slot->offset;
     call->count = slot->count;
@@ -263,11 +269,27 @@ static void transfer_advance(struct pod_transfer *transfer,
         pod_done_local_locked(transfer->pod, transfer->op);
 }
 
+// Takes a loan of the buffer's memory instead of pieces, if there can be one.
+static void transfer_begin_loan(struct pod_transfer *transfer)
+{
+    const struct pod_host *from = transfer->from;
+
+    if (transfer->stream == NULL || from == NULL || transfer->to != NULL ||
+        (from->features & POD_DRIVER_LENDS) == 0 ||
+        transfer->total < TRANSFER_LEND_BYTES ||
+        transfer->total != transfer->op->target->bytes ||
+        !pod_staging_lend(transfer->pod, transfer->total))
+        return;
+    transfer->borrows = true;
+    transfer->staged = transfer->total;
+}
+
 void pod_transfer_start_locked(struct pod_transfer *transfer,
                                struct pod_after *after)
 {
     transfer->op->stage = POD_STAGE_BYTES;
-    (void)pod_whole_begin_locked(transfer); // failed: so does the transfer
+    if (pod_whole_begin_locked(transfer)) // failed: so does the transfer
+        transfer_begin_loan(transfer);
     transfer_advance(transfer, after);
 }
 
@@ -302,6 +324,11 @@ static void transfer_arrived(struct pod_transfer *transfer,
     }
     slot->blob = answer->data;
     answer->data = NULL;
+    if (transfer->borrows) { // from now on the budget follows the bytes
+        slot->blob->on_free = pod_staging_on_free;
+        slot->blob->arg = transfer->pod;
+        transfer->staged = 0;
+    }
     if (transfer->to != NULL || transfer->stream != NULL)
         slot->arrived = true;
     else
@@ -337,7 +364,7 @@ void pod_transfer_answer_locked(struct pod_transfer *transfer,
             transfer->moved += slot->count;
         if (answer->state != POD_SCHED_SUCCEEDED)
             transfer_stop_calls(transfer, after);
-    } else if (call->kind == POD_CALL_READ) {
+    } else if (call->kind != POD_CALL_WRITE) {
         transfer_arrived(transfer, slot, answer, after);
     } else {
         transfer_drop(slot);
