@@ -104,7 +104,7 @@ void api_body_fini(struct api_request *req)
     pod_str_fini(&body->text);
     req->server->json_held -= body->json_held;
     body->json_held = 0;
-    json_decref(body->json);
+    api_memory_fini(&body->json_memory);
     body->json = NULL;
     pod_blob_unref(body->blob);
     body->blob = NULL;
@@ -405,8 +405,9 @@ static enum pod_code body_finish_json(struct api_request *req,
                            "the body is empty; a JSON object is expected");
     if (body->kind == API_BODY_TEXT)
         return POD_OK;
-    enum pod_code code = api_json_parse(body->text.data, body->text.length,
-                                        &json_limits, &body->json, err);
+    enum pod_code code =
+        api_json_parse(body->text.data, body->text.length, &json_limits,
+                       &body->json_memory, &body->json, err);
     pod_str_fini(&body->text);
     if (code == POD_OK && !json_is_object(body->json))
         code = api_json_wrong_type(body->json, "the body", "an object", err);

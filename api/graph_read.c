@@ -9,13 +9,15 @@
 #include "api/digits.h"
 #include "api/forms.h"
 #include "api/json.h"
+#include "api/json_memory.h"
 #include "core/base/mem.h"
 
 enum {
     GRAPH_REF_MAX = 256, // bytes of a ref
     GRAPH_PLACE_BYTES = 32,
-    GRAPH_LINE_DEPTH = 32,
+    GRAPH_DEPTH = 32,
     GRAPH_LINE_VALUES = 200000,
+    GRAPH_VALUES = 2000000,
 };
 
 const char *const api_graph_on_error[2] = {"SKIP_DEPENDENTS", "CANCEL_GRAPH"};
@@ -24,7 +26,7 @@ const char *const api_graph_on_error[2] = {"SKIP_DEPENDENTS", "CANCEL_GRAPH"};
 struct api_graph_write {
     struct api_graph_write *next;
     struct pod_request *request;
-    json_t *values; // a reference
+    const json_t *values; // in the graph's JSON
     size_t operation;
 };
 
@@ -46,7 +48,8 @@ void api_graph_fini(struct api_graph *graph)
     pod_free(graph->refs);
     pod_free(graph->refused);
     pod_str_fini(&graph->line);
-    json_decref(graph->root);
+    api_memory_fini(&graph->line_json);
+    api_memory_fini(&graph->json);
     api_memory_fini(&graph->memory);
 }
 
@@ -103,9 +106,16 @@ static struct api_graph *graph_of(const struct api_form *form)
     return POD_CONTAINER(form->memory, struct api_graph, memory);
 }
 
-static void graph_end_values(void *values)
+// A value that is needed after its line is done; NULL: no memory.
+static const json_t *graph_own_value(struct api_graph *graph,
+                                     const json_t *value)
 {
-    json_decref(values);
+    if (graph->root != NULL)
+        return value;
+    struct api_memory *before = api_json_memory_begin(&graph->json);
+    const json_t *copy = json_deep_copy(value);
+    api_json_memory_end(before);
+    return copy;
 }
 
 static enum pod_code graph_read_write(const struct api_form *form,
@@ -124,14 +134,13 @@ static enum pod_code graph_read_write(const struct api_form *form,
     *write = (struct api_graph_write){
         .next = graph->writes,
         .request = out,
-        // Only its count of references changes.
-        .values = json_incref((json_t *)(uintptr_t)values),
+        .values = graph_own_value(graph, values),
         .operation = graph->count - 1,
     };
+    if (write->values == NULL)
+        return api_memory_error(&graph->json, err);
     graph->writes = write;
-    return api_memory_defer(form->memory, graph_end_values, write->values)
-               ? POD_OK
-               : api_memory_error(form->memory, err);
+    return POD_OK;
 }
 
 static bool graph_grow(struct api_graph *graph)
@@ -436,14 +445,25 @@ static enum pod_code graph_read_self(struct api_graph *graph,
     return code;
 }
 
-enum pod_code api_graph_read_json(struct api_graph *graph, json_t *root,
-                                  struct pod_err *err)
+enum pod_code api_graph_parse_json(struct api_graph *graph, const char *text,
+                                   size_t length, struct pod_err *err)
+{
+    static const struct api_json_limits limits = {.depth = GRAPH_DEPTH,
+                                                  .values = GRAPH_VALUES};
+    json_t *root = NULL;
+    enum pod_code code =
+        api_json_parse(text, length, &limits, &graph->json, &root, err);
+
+    graph->root = root;
+    return code;
+}
+
+enum pod_code api_graph_read_json(struct api_graph *graph, struct pod_err *err)
 {
     struct api_reader reader;
     const json_t *ops = NULL;
 
-    graph->root = json_incref(root);
-    enum pod_code code = api_read_begin(&reader, root, "", err);
+    enum pod_code code = api_read_begin(&reader, graph->root, "", err);
     if (code == POD_OK)
         code = graph_read_self(graph, &reader, &ops, err);
     for (size_t i = 0; code == POD_OK && i < json_array_size(ops); i++)
@@ -457,7 +477,7 @@ static enum pod_code graph_read_line(struct api_graph *graph, const char *text,
                                      size_t length, struct pod_err *err)
 {
     static const struct api_json_limits limits = {
-        .depth = GRAPH_LINE_DEPTH, .values = GRAPH_LINE_VALUES, .any = true};
+        .depth = GRAPH_DEPTH, .values = GRAPH_LINE_VALUES, .any = true};
     json_t *value = NULL;
 
     graph->line_number++;
@@ -466,15 +486,15 @@ static enum pod_code graph_read_line(struct api_graph *graph, const char *text,
     if (graph->count == POD_GRAPH_MAX)
         return pod_err_set(err, POD_REASON_BODY_TOO_LARGE,
                            "a graph has at most %d operations", POD_GRAPH_MAX);
-    enum pod_code code = api_json_parse(text, length, &limits, &value, err);
+    api_memory_reset(&graph->line_json);
+    enum pod_code code =
+        api_json_parse(text, length, &limits, &graph->line_json, &value, err);
     if (code != POD_OK) {
         err->line = (int)graph->line_number;
         pod_err_wrap(err, "line %llu", (unsigned long long)graph->line_number);
         return code;
     }
-    code = graph_read_op(graph, value, err);
-    json_decref(value);
-    return code;
+    return graph_read_op(graph, value, err);
 }
 
 // The start of a line whose end is still to come.

@@ -31,12 +31,14 @@ struct api_graph {
     size_t capacity;
     bool any_refused;
     struct api_graph_write *writes; // whose values are still to be read
-    json_t *root; // what strings are borrowed from; NULL: they are copied
+    struct api_memory json;         // JSON that lives as long as the graph
+    const json_t *root; // what strings are borrowed from; NULL: they are copied
     struct pod_faults faults;
     struct pod_err fault_items[API_GRAPH_FAULTS];
 
     // NDJSON.
-    struct pod_str line; // the one that has not ended yet
+    struct pod_str line;         // the one that has not ended yet
+    struct api_memory line_json; // of the line that is being read
     uint64_t line_number;
 };
 
@@ -47,10 +49,13 @@ void api_graph_fini(struct api_graph *graph);
 // Names of on_error.
 extern const char *const api_graph_on_error[2];
 
-// The whole of a JSON body; it keeps a reference of `root`. An error refuses
-// the request; faults of operations are in graph->faults.
-enum pod_code api_graph_read_json(struct api_graph *graph, json_t *root,
-                                  struct pod_err *err)
+// The whole of a JSON body, and then what it says: the text is not needed any
+// more. An error refuses the request; faults of operations are in
+// graph->faults.
+enum pod_code api_graph_parse_json(struct api_graph *graph, const char *text,
+                                   size_t length, struct pod_err *err)
+    __attribute__((warn_unused_result));
+enum pod_code api_graph_read_json(struct api_graph *graph, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // A piece of an NDJSON body, and its end. The same errors; malformed JSON is

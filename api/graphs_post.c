@@ -28,8 +28,6 @@
 #include "core/base/mem.h"
 
 enum {
-    GRAPHS_DEPTH = 32,
-    GRAPHS_VALUES = 2000000,
     GRAPHS_INLINE_BYTES = 64 * 1024, // of JSON: a millisecond or so
     GRAPHS_INLINE_OPS = 500,
 };
@@ -117,20 +115,15 @@ static void graphs_write_answer(struct graphs_job *job)
 
 static enum pod_code graphs_parse(struct graphs_job *job)
 {
-    static const struct api_json_limits limits = {.depth = GRAPHS_DEPTH,
-                                                  .values = GRAPHS_VALUES};
-    json_t *root = NULL;
+    struct api_graph *graph = &job->graph;
 
     if (job->by_lines)
-        return api_graph_read_end(&job->graph, &job->err);
+        return api_graph_read_end(graph, &job->err);
     enum pod_code code =
-        api_json_parse(job->text, job->length, &limits, &root, &job->err);
+        api_graph_parse_json(graph, job->text, job->length, &job->err);
     pod_free(job->text);
     job->text = NULL;
-    if (code == POD_OK)
-        code = api_graph_read_json(&job->graph, root, &job->err);
-    json_decref(root);
-    return code;
+    return code == POD_OK ? api_graph_read_json(graph, &job->err) : code;
 }
 
 // Admits the graph unless the client has hung up. The lock is held, so that

@@ -23,6 +23,7 @@
 #include "api/http.h"
 #include "api/keyed.h"
 #include "api/live.h"
+#include "api/memory.h"
 #include "api/park.h"
 #include "api/problem.h"
 #include "api/rate.h"
@@ -151,7 +152,8 @@ struct api_body {
     char type[128];      // media type, lower case
     struct pod_str text; // JSON as it arrives
     size_t json_held;    // counted in the server's json_held
-    json_t *json;
+    struct api_memory json_memory;
+    json_t *json; // in it
     struct pod_blob *blob; // data as it arrives; size is its capacity until
     uint64_t blob_used;    // the body is whole
     api_piece_fn *take;    // of PIECES

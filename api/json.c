@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/mem.h"
+#include "api/json_memory.h"
 #include "core/base/str.h"
 
 // Goes before the digits of a large integer that was made a string. A client
@@ -206,11 +206,13 @@ static bool json_is_plain(const char *text, size_t length,
     return depth + json_openers(word) <= limits->depth;
 }
 
-static enum pod_code json_fault(const json_error_t *fault, struct pod_err *err)
+// Without memory jansson calls a text malformed or nothing at all, or goes on
+// without the characters it had no room for.
+static enum pod_code json_fault(const struct api_memory *memory,
+                                const json_error_t *fault, struct pod_err *err)
 {
-    if (json_error_code(fault) == json_error_out_of_memory)
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory for the JSON");
+    if (memory->failed)
+        return api_memory_error(memory, err);
     enum pod_code code = pod_err_set(err, POD_REASON_BAD_JSON,
                                      "malformed JSON: %s", fault->text);
     if (err != NULL) {
@@ -220,14 +222,38 @@ static enum pod_code json_fault(const json_error_t *fault, struct pod_err *err)
     return code;
 }
 
+// Who drops a reference does nothing: the value ends with its memory. Those of
+// true, false and null are like that already.
+static void json_make_lasting(json_t *json)
+{
+    if (json->refcount != SIZE_MAX)
+        json->refcount = SIZE_MAX;
+}
+
+static enum pod_code json_load(const char *text, size_t length, size_t flags,
+                               struct api_memory *memory, json_t **out_json,
+                               struct pod_err *err)
+{
+    json_error_t fault;
+    struct api_memory *before = api_json_memory_begin(memory);
+    json_t *json = json_loadb(text, length, flags, &fault);
+
+    api_json_memory_end(before);
+    if (json == NULL || memory->failed)
+        return json_fault(memory, &fault, err);
+    json_make_lasting(json);
+    *out_json = json;
+    return POD_OK;
+}
+
 enum pod_code api_json_parse(const char *text, size_t length,
                              const struct api_json_limits *limits,
-                             json_t **out_json, struct pod_err *err)
+                             struct api_memory *memory, json_t **out_json,
+                             struct pod_err *err)
 {
     struct json_scan scan = {.text = text, .length = length};
     struct pod_str rewritten = {.data = NULL};
     size_t flags = JSON_REJECT_DUPLICATES;
-    json_error_t fault;
 
     if (limits->any)
         flags |= JSON_DECODE_ANY;
@@ -246,13 +272,8 @@ enum pod_code api_json_parse(const char *text, size_t length,
         text = rewritten.data;
         length = rewritten.length;
     }
-    if (code == POD_OK) {
-        json_t *json = json_loadb(text, length, flags, &fault);
-        if (json != NULL)
-            *out_json = json;
-        else
-            code = json_fault(&fault, err);
-    }
+    if (code == POD_OK)
+        code = json_load(text, length, flags, memory, out_json, err);
     pod_str_fini(&rewritten);
     return code;
 }

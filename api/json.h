@@ -10,6 +10,8 @@
 
 #include "core/base/err.h"
 
+struct api_memory;
+
 struct api_json_limits {
     unsigned depth;
     size_t values;
@@ -19,13 +21,15 @@ struct api_json_limits {
 // Parses a text. Depth and number of values are checked before anything is
 // built; duplicate keys, text after the value, and bytes that are not UTF-8
 // are refused. Errors: BAD_JSON with line and column, BODY_TOO_LARGE for the
-// limits. *out_json is the caller's.
+// limits. The value lives in `memory` and ends with it, whether references to
+// it are dropped or not; it must not be changed.
 //
 // Integers that no int64 holds become a string that api_json_big_integer
 // knows: nothing is rounded.
 enum pod_code api_json_parse(const char *text, size_t length,
                              const struct api_json_limits *limits,
-                             json_t **out_json, struct pod_err *err)
+                             struct api_memory *memory, json_t **out_json,
+                             struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // Whether a value is an integer too large for json_int_t; *out_digits are its

@@ -5,8 +5,24 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/pod/pod.h"
 
-enum { MEMORY_FIRST = 1024, MEMORY_MOST = 256 * 1024 };
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MEMORY_WATCHED
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define MEMORY_WATCHED
+#endif
+
+enum {
+    MEMORY_FIRST = 1024,
+#ifdef MEMORY_WATCHED
+    MEMORY_MOST = 0, // each block is a chunk, so that its ends are watched
+#else
+    MEMORY_MOST = 256 * 1024,
+#endif
+};
 
 struct api_memory_chunk {
     struct api_memory_chunk *next;
@@ -20,22 +36,48 @@ struct api_memory_cleanup {
     struct api_memory_cleanup *next;
 };
 
-void api_memory_fini(struct api_memory *memory)
+// What comes next is taken from the newest chunk.
+static void memory_open(struct api_memory *memory)
 {
-    struct api_memory_chunk *chunk;
+    struct api_memory_chunk *chunk = memory->chunks;
 
+    memory->next = chunk != NULL ? chunk->bytes : NULL;
+    memory->left = chunk != NULL ? chunk->size : 0;
+}
+
+// Frees the first chunk of a list.
+static void memory_shrink(struct api_memory *memory,
+                          struct api_memory_chunk **list)
+{
+    struct api_memory_chunk *chunk = *list;
+
+    *list = chunk->next;
+    memory->bytes -= chunk->size;
+    if (memory->budget != NULL)
+        pod_staging_give(memory->budget, chunk->size);
+    pod_free(chunk);
+}
+
+void api_memory_reset(struct api_memory *memory)
+{
     for (struct api_memory_cleanup *c = memory->cleanups; c != NULL;
          c = c->next)
         c->run(c->arg);
-    while ((chunk = memory->chunks) != NULL) {
-        memory->chunks = chunk->next;
-        pod_free(chunk);
-    }
-    if (memory->budget != NULL)
-        pod_staging_give(memory->budget, memory->bytes);
     memory->cleanups = NULL;
-    memory->used = 0;
-    memory->bytes = 0;
+    memory->failed = false;
+    while (memory->chunks != NULL && memory->chunks->size > MEMORY_MOST)
+        memory_shrink(memory, &memory->chunks);
+    while (memory->chunks != NULL && memory->chunks->next != NULL)
+        memory_shrink(memory, &memory->chunks->next);
+    memory_open(memory);
+}
+
+void api_memory_fini(struct api_memory *memory)
+{
+    api_memory_reset(memory);
+    if (memory->chunks != NULL)
+        memory_shrink(memory, &memory->chunks);
+    memory_open(memory);
 }
 
 // A chunk for at least `bytes`; they double up to a limit.
@@ -44,7 +86,7 @@ static bool memory_grow(struct api_memory *memory, size_t bytes)
     size_t size = memory->bytes < MEMORY_FIRST ? MEMORY_FIRST : memory->bytes;
     struct api_memory_chunk *chunk;
 
-    size = size < MEMORY_MOST ? size : MEMORY_MOST;
+    size = size > MEMORY_MOST ? MEMORY_MOST : size;
     size = size > bytes ? size : bytes;
     if (size > SIZE_MAX - sizeof(*chunk))
         return false;
@@ -61,26 +103,28 @@ static bool memory_grow(struct api_memory *memory, size_t bytes)
     chunk->size = size;
     chunk->next = memory->chunks;
     memory->chunks = chunk;
-    memory->used = 0;
     memory->bytes += size;
+    memory_open(memory);
     return true;
 }
 
-void *api_memory_alloc(struct api_memory *memory, size_t bytes)
+void *api_memory_take_more(struct api_memory *memory, size_t bytes)
 {
     size_t align = _Alignof(max_align_t);
     size_t rounded;
 
-    if (__builtin_add_overflow(bytes, align - 1, &rounded))
-        return NULL;
-    rounded &= ~(align - 1);
-    if ((memory->chunks == NULL ||
-         rounded > memory->chunks->size - memory->used) &&
-        !memory_grow(memory, rounded))
-        return NULL;
-    void *block = memory->chunks->bytes + memory->used;
-    memory->used += rounded;
-    return memset(block, 0, bytes);
+    if (!__builtin_add_overflow(bytes, align - 1, &rounded) &&
+        memory_grow(memory, rounded & ~(align - 1)))
+        return api_memory_take(memory, bytes);
+    memory->failed = true;
+    return NULL;
+}
+
+void *api_memory_alloc(struct api_memory *memory, size_t bytes)
+{
+    void *block = api_memory_take(memory, bytes);
+
+    return block != NULL ? memset(block, 0, bytes) : NULL;
 }
 
 char *api_memory_strdup(struct api_memory *memory, const char *text)

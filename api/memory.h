@@ -8,25 +8,31 @@
 #include <stddef.h>
 
 #include "api/http.h"
-#include "core/pod/pod.h"
 
+struct pod;
 struct api_memory_chunk;
 struct api_memory_cleanup;
 
 // Zero-initialise it. One thread at a time.
 struct api_memory {
     struct pod *budget; // chunks are counted as staging bytes of it; NULL: not
+    bool failed;        // there was none left once
     bool refused;       // the budget had no room
     struct api_memory_chunk *chunks;
     struct api_memory_cleanup *cleanups;
-    size_t used;  // of the newest chunk
+    unsigned char *next; // the rest of the newest chunk
+    size_t left;
     size_t bytes; // of all chunks
 };
 
 // Runs what was deferred, the last one first, and frees everything.
 void api_memory_fini(struct api_memory *memory);
+// The same, but a chunk is kept for what comes next.
+void api_memory_reset(struct api_memory *memory);
 // Zeroed; NULL: no memory, or no room in the budget.
 void *api_memory_alloc(struct api_memory *memory, size_t bytes);
+// The same, not zeroed.
+static inline void *api_memory_take(struct api_memory *memory, size_t bytes);
 char *api_memory_strdup(struct api_memory *memory, const char *text);
 // Has `cleanup(arg)` called at the end. False: no memory (then it was called).
 bool api_memory_defer(struct api_memory *memory, void (*cleanup)(void *arg),
@@ -38,5 +44,23 @@ enum pod_code api_memory_error(const struct api_memory *memory,
 
 // A new memory that ends with the request; NULL: no memory.
 struct api_memory *api_memory_of(struct api_request *req);
+
+// ------------------------------------------------------------ how it is done
+
+void *api_memory_take_more(struct api_memory *memory, size_t bytes);
+
+static inline void *api_memory_take(struct api_memory *memory, size_t bytes)
+{
+    const size_t align = _Alignof(max_align_t);
+    unsigned char *block = memory->next;
+
+    // What is left is a multiple of the alignment.
+    if (bytes > memory->left || block == NULL)
+        return api_memory_take_more(memory, bytes);
+    bytes = (bytes + align - 1) & ~(align - 1);
+    memory->next = block + bytes;
+    memory->left -= bytes;
+    return block;
+}
 
 #endif

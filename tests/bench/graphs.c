@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "api/graph_read.h"
-#include "api/json.h"
+#include "api/json_memory.h"
 #include "core/base/log.h"
 #include "tests/bench/lib/numbers.h"
 #include "tests/lib/pod_fixture.h"
@@ -93,6 +93,20 @@ static double bench_bare_json(const char *body, size_t length)
     return spent;
 }
 
+// jansson as a bare program has it: with malloc.
+static double bench_bare(const char *body, size_t length, bool by_lines)
+{
+    json_malloc_t take;
+    json_free_t drop;
+
+    json_get_alloc_funcs(&take, &drop);
+    json_set_alloc_funcs(malloc, free);
+    double spent = by_lines ? bench_bare_lines(body, length)
+                            : bench_bare_json(body, length);
+    json_set_alloc_funcs(take, drop);
+    return spent;
+}
+
 static void bench_read_lines(struct api_graph *graph, const char *body,
                              size_t length)
 {
@@ -109,16 +123,10 @@ static void bench_read_lines(struct api_graph *graph, const char *body,
 static void bench_read_json(struct api_graph *graph, const char *body,
                             size_t length)
 {
-    // As POST /v1/graphs has them.
-    static const struct api_json_limits limits = {.depth = 32,
-                                                  .values = 2000000};
-    json_t *root = NULL;
     struct pod_err err;
 
-    assert_int_equal(api_json_parse(body, length, &limits, &root, &err),
-                     POD_OK);
-    assert_int_equal(api_graph_read_json(graph, root, &err), POD_OK);
-    json_decref(root);
+    assert_int_equal(api_graph_parse_json(graph, body, length, &err), POD_OK);
+    assert_int_equal(api_graph_read_json(graph, &err), POD_OK);
 }
 
 struct bench_times {
@@ -180,8 +188,7 @@ static void bench_rounds(bool by_lines)
 
     for (size_t i = 0; i < BENCH_ROUNDS; i++) {
         const double ns = 1e9 / BENCH_OPS;
-        bare[i] = ns * (by_lines ? bench_bare_lines(body, length)
-                                 : bench_bare_json(body, length));
+        bare[i] = ns * bench_bare(body, length, by_lines);
         struct bench_times times = bench_graph(body, length, by_lines);
         read[i] = times.read * ns;
         submit[i] = times.submit * ns;
@@ -216,6 +223,7 @@ int main(void)
     (void)mallopt(M_MMAP_THRESHOLD, BENCH_THRESHOLD);
     (void)mallopt(M_TRIM_THRESHOLD, BENCH_THRESHOLD);
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
+    api_json_memory_setup();
     bench_rounds(true);
     bench_rounds(false);
     return 0;

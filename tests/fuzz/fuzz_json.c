@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/memory.h"
 #include "core/base/mem.h"
 
 enum { FUZZ_DEPTH = 32, FUZZ_VALUES = 2000 };
@@ -50,9 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data;
     struct pod_err err = POD_ERR_NONE;
     struct fuzz_seen seen = {.values = 0};
+    struct api_memory memory = {.budget = NULL};
     json_t *ours = NULL;
 
-    enum pod_code code = api_json_parse(text, size, &limits, &ours, &err);
+    enum pod_code code =
+        api_json_parse(text, size, &limits, &memory, &ours, &err);
     json_t *plain =
         json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     if (code != POD_OK && plain != NULL &&
@@ -64,8 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             (!seen.big && !json_equal(ours, plain)))
             abort();
     }
-    json_decref(ours);
     json_decref(plain);
+    api_memory_fini(&memory);
     if (pod_mem_live() != live)
         abort();
     return 0;

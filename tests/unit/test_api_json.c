@@ -10,17 +10,29 @@
 #include <cmocka.h>
 
 #include "api/json.h"
+#include "api/memory.h"
 #include "core/base/clock.h"
 
 static const struct api_json_limits limits = {
     .depth = 32, .values = 1000, .any = false};
+
+// What a test parses ends with it.
+static struct api_memory memory;
+
+static int end_memory(void **state)
+{
+    (void)state;
+    api_memory_fini(&memory);
+    return 0;
+}
 
 static json_t *parse(const char *text)
 {
     struct pod_err err;
     json_t *json = NULL;
 
-    if (api_json_parse(text, strlen(text), &limits, &json, &err) != POD_OK)
+    if (api_json_parse(text, strlen(text), &limits, &memory, &json, &err) !=
+        POD_OK)
         fail_msg("%s: %s", text, err.text);
     return json;
 }
@@ -31,7 +43,8 @@ static struct pod_err refused(const char *text, size_t length,
     struct pod_err err = POD_ERR_NONE;
     json_t *json = NULL;
 
-    enum pod_code code = api_json_parse(text, length, which, &json, &err);
+    enum pod_code code =
+        api_json_parse(text, length, which, &memory, &json, &err);
     assert_int_not_equal(code, POD_OK);
     assert_null(json);
     return err;
@@ -93,7 +106,7 @@ static void test_depth(void **state)
     char *bomb = nested(500000);
 
     (void)state;
-    json_decref(parse(most));
+    (void)parse(most);
     assert_int_equal(refused(more, 66, &limits).reason,
                      POD_REASON_BODY_TOO_LARGE);
     assert_int_equal(refused(bomb, 1000000, &limits).reason,
@@ -107,8 +120,8 @@ static void test_depth(void **state)
 static void test_depth_ignores_strings(void **state)
 {
     (void)state;
-    json_decref(parse("{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}"));
-    json_decref(parse("{\"a\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}"));
+    (void)parse("{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}");
+    (void)parse("{\"a\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}");
 }
 
 // {"a":[1,"x",true,{}]} has six values: the object, the array, four in it.
@@ -121,9 +134,8 @@ static void test_count_of_values(void **state)
     json_t *json;
 
     (void)state;
-    assert_int_equal(api_json_parse(text, strlen(text), &six, &json, &err),
-                     POD_OK);
-    json_decref(json);
+    assert_int_equal(
+        api_json_parse(text, strlen(text), &six, &memory, &json, &err), POD_OK);
     assert_int_equal(refused(text, strlen(text), &five).reason,
                      POD_REASON_BODY_TOO_LARGE);
 }
@@ -147,7 +159,6 @@ static void test_large_integers(void **state)
     assert_string_equal(digits, "-9223372036854775809");
     assert_true(json_is_real(json_array_get(v, 5)));
     assert_false(api_json_big_integer(json_array_get(v, 6), &digits));
-    json_decref(json);
 }
 
 // A short text is only looked at here and there: a large integer is found
@@ -164,13 +175,11 @@ static void test_large_integers_anywhere(void **state)
         json_t *json = parse(text);
         assert_true(api_json_big_integer(json_array_get(json, 0), &digits));
         assert_string_equal(digits, "9223372036854775808");
-        json_decref(json);
         (void)snprintf(text, sizeof(text), "[%*s9223372036854775807]", spaces,
                        "");
         json = parse(text);
         assert_int_equal(json_integer_value(json_array_get(json, 0)),
                          INT64_MAX);
-        json_decref(json);
     }
 }
 
@@ -186,9 +195,9 @@ static void test_depth_anywhere(void **state)
     for (int spaces = 0; spaces < 20; spaces++) {
         (void)snprintf(text, sizeof(text), "[%*s{\"a\":[%*s]}]", spaces, "",
                        spaces, "");
-        assert_int_equal(api_json_parse(text, strlen(text), &most, &json, &err),
-                         POD_OK);
-        json_decref(json);
+        assert_int_equal(
+            api_json_parse(text, strlen(text), &most, &memory, &json, &err),
+            POD_OK);
         (void)snprintf(text, sizeof(text), "[%*s{\"a\":[%*s{}]}]", spaces, "",
                        spaces, "");
         assert_int_equal(refused(text, strlen(text), &most).reason,
@@ -203,9 +212,9 @@ static void test_top_level_scalar(void **state)
     json_t *json;
 
     (void)state;
-    assert_int_equal(api_json_parse("7", 1, &any, &json, &err), POD_OK);
+    assert_int_equal(api_json_parse("7", 1, &any, &memory, &json, &err),
+                     POD_OK);
     assert_int_equal(json_integer_value(json), 7);
-    json_decref(json);
 }
 
 // -------------------------------------------------------------------- members
@@ -255,7 +264,6 @@ static void test_members(void **state)
                      POD_OK);
     assert_int_equal(number, -3); // null is as if absent
     assert_int_equal(api_read_end(&reader, &err), POD_OK);
-    json_decref(json);
 }
 
 static void test_unknown_member(void **state)
@@ -270,7 +278,6 @@ static void test_unknown_member(void **state)
     assert_int_equal(api_read_end(&reader, &err), POD_INVALID_ARGUMENT);
     assert_int_equal(err.reason, POD_REASON_UNKNOWN_MEMBER);
     assert_string_equal(err.pointer, "/ops/3/a~1b~0c");
-    json_decref(json);
 }
 
 static void test_missing_member(void **state)
@@ -284,7 +291,6 @@ static void test_missing_member(void **state)
     (void)api_read_missing(&reader, "core", &err);
     assert_int_equal(err.reason, POD_REASON_MISSING_MEMBER);
     assert_string_equal(err.pointer, "/core");
-    json_decref(json);
 }
 
 // What each reader makes of one value.
@@ -336,7 +342,6 @@ static enum pod_reason read_as(char kind, const char *value)
     }
     if (code != POD_OK)
         assert_string_equal(err.pointer, "/m");
-    json_decref(json);
     return err.reason;
 }
 
@@ -398,7 +403,6 @@ static void test_body_is_no_object(void **state)
     assert_int_equal(api_read_begin(&reader, json, "", &err),
                      POD_INVALID_ARGUMENT);
     assert_int_equal(err.reason, POD_REASON_WRONG_TYPE);
-    json_decref(json);
 }
 
 int main(void)
@@ -419,5 +423,5 @@ int main(void)
         cmocka_unit_test(test_wrong_values),
         cmocka_unit_test(test_body_is_no_object),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, end_memory);
 }

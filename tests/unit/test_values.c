@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "api/json.h"
+#include "api/memory.h"
 #include "api/number.h"
 
 static struct pod_shape shape_of(const char *text)
@@ -31,12 +32,14 @@ static enum pod_reason read_text(const char *shape_text, const char *json,
     const struct api_json_limits limits = {
         .depth = 40, .values = 1000, .any = true};
     struct pod_shape shape = shape_of(shape_text);
+    struct api_memory memory = {.budget = NULL};
     json_t *value = NULL;
     *err = POD_ERR_NONE;
-    assert_int_equal(api_json_parse(json, strlen(json), &limits, &value, err),
-                     POD_OK);
+    assert_int_equal(
+        api_json_parse(json, strlen(json), &limits, &memory, &value, err),
+        POD_OK);
     enum pod_code code = api_values_read(value, &shape, "/values", out, err);
-    json_decref(value);
+    api_memory_fini(&memory);
     return code == POD_OK ? POD_REASON_NONE : err->reason;
 }
 

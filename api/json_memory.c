@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/json_memory.h"
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+static pthread_once_t json_memory_once = PTHREAD_ONCE_INIT;
+static _Thread_local struct api_memory *json_memory; // NULL: the heap
+
+static void *json_memory_take(size_t bytes)
+{
+    return json_memory != NULL ? api_memory_take(json_memory, bytes)
+                               : malloc(bytes);
+}
+
+static void json_memory_drop(void *block)
+{
+    if (json_memory == NULL)
+        free(block);
+}
+
+static void json_memory_install(void)
+{
+    json_set_alloc_funcs(json_memory_take, json_memory_drop);
+}
+
+void api_json_memory_setup(void)
+{
+    (void)pthread_once(&json_memory_once, json_memory_install);
+}
+
+struct api_memory *api_json_memory_begin(struct api_memory *memory)
+{
+    struct api_memory *before = json_memory;
+
+    api_json_memory_setup();
+    json_memory = memory;
+    return before;
+}
+
+void api_json_memory_end(struct api_memory *before)
+{
+    json_memory = before;
+}
