@@ -15,10 +15,10 @@
 #include "api/build.h"
 #include "api/common.h"
 #include "api/handlers.h"
-#include "api/ids.h"
 #include "api/live.h"
 #include "api/query.h"
 #include "api/routes.h"
+#include "api/trace_args.h"
 #include "api/trace_spans.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
@@ -69,40 +69,46 @@ static void trace_put_us(struct pod_str *text, const char *key, uint64_t ns)
                    (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
 }
 
-static void trace_put_quoted(struct pod_str *text, const char *plain)
+// Takes the value over.
+static void trace_put_json(struct pod_str *text, json_t *owned_value)
 {
-    json_t *json = json_stringn(plain, strlen(plain));
-    char *quoted = json == NULL ? NULL : json_dumps(json, JSON_ENCODE_ANY);
+    char *dumped =
+        owned_value == NULL
+            ? NULL
+            : json_dumps(owned_value, JSON_ENCODE_ANY | JSON_COMPACT);
 
-    if (quoted != NULL)
-        pod_str_puts(text, quoted);
+    if (dumped != NULL)
+        pod_str_puts(text, dumped);
     else
         text->failed = true;
-    free(quoted);
-    json_decref(json);
+    free(dumped);
+    json_decref(owned_value);
 }
 
 static void trace_put_name(struct pod_str *text, const char *what,
-                           uint32_t process, uint32_t thread, const char *name)
+                           const struct trace_span *span, const char *name)
 {
     pod_str_printf(text,
                    "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,"
                    "\"args\":{\"name\":\"%s\"}},\n",
-                   what, process, thread, name);
+                   what, span->process_id, span->thread_id, name);
 }
 
 static void trace_track_name(const struct trace_span *span, char *out,
                              size_t size)
 {
-    static const char *const names[] = {"graphs", "programs", "memory",
-                                        "transfers"};
+    static const char *const names[] = {
+        [TRACE_TRACK_GRAPHS] = "graphs",
+        [TRACE_TRACK_TRANSFERS] = "transfers",
+        [TRACE_TRACK_PROGRAMS] = "programs",
+        [TRACE_TRACK_MEMORY] = "memory",
+    };
     char lane[24] = "";
 
     if (span->lane > 0)
         (void)snprintf(lane, sizeof(lane), " (%u)", span->lane + 1);
-    if (span->track >= TRACE_TRACK_CORE)
-        (void)snprintf(out, size, "core %u%s", span->track - TRACE_TRACK_CORE,
-                       lane);
+    if (span->track == TRACE_TRACK_CORE)
+        (void)snprintf(out, size, "core %u%s", span->core, lane);
     else
         (void)snprintf(out, size, "%s%s", names[span->track], lane);
 }
@@ -110,48 +116,44 @@ static void trace_track_name(const struct trace_span *span, char *out,
 // Names the process and the threads of the spans, before the first of each.
 static void trace_put_names(struct trace *trace, const struct trace_span *span)
 {
-    bool process_turns =
-        span == trace->spans.items || span->process != span[-1].process;
-    bool track_turns = process_turns || span->track != span[-1].track;
+    bool is_first = span == trace->spans.items;
     char name[64];
 
-    if (process_turns) {
+    if (is_first || span->process != span[-1].process) {
         if (span->process == 0)
             (void)snprintf(name, sizeof(name), "pod");
         else
             (void)snprintf(name, sizeof(name), "host %u", span->process - 1);
-        trace_put_name(&trace->text, "process_name", span->process, 0, name);
+        trace_put_name(&trace->text, "process_name", span, name);
     }
-    if (track_turns)
+    if (is_first || !trace_span_same_track(span, span - 1))
         trace->lanes = 0;
     if (span->lane < trace->lanes)
         return;
     trace->lanes = span->lane + 1;
     trace_track_name(span, name, sizeof(name));
-    trace_put_name(&trace->text, "thread_name", span->process, span->thread,
-                   name);
+    trace_put_name(&trace->text, "thread_name", span, name);
 }
 
 static void trace_put_slice(struct trace *trace, const struct trace_span *span)
 {
     struct pod_str *text = &trace->text;
-    struct pod_event_view event = {.name = NULL};
-    char id[API_ID_BYTES];
+    struct pod_event_view event = {.number = 0};
 
     // It may have expired since.
     (void)!pod_get_event(trace->app->pod, span->number, &event, NULL);
-    const char *kind = pod_kind_name((enum pod_kind)span->kind);
     pod_str_puts(text, span != trace->spans.items ? ",\n" : "");
     trace_put_names(trace, span);
     pod_str_puts(text, "{\"ph\":\"X\",\"name\":");
-    trace_put_quoted(text, event.name != NULL ? event.name : kind);
-    pod_str_printf(text, ",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u", kind,
-                   span->process, span->thread);
+    trace_put_json(text, trace_args_name(&event, span));
+    pod_str_printf(text, ",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u",
+                   pod_kind_name((enum pod_kind)span->kind), span->process_id,
+                   span->thread_id);
     trace_put_us(text, "ts", span->start_ns);
     trace_put_us(text, "dur", span->end_ns - span->start_ns);
-    pod_str_printf(text, ",\"args\":{\"operation\":\"%s\",\"state\":\"%s\"}}",
-                   api_id_print(POD_REF_OP, span->number, id),
-                   pod_sched_state_name((enum pod_sched_state)span->state));
+    pod_str_puts(text, ",\"args\":");
+    trace_put_json(text, trace_args(&event, span));
+    pod_str_puts(text, "}");
     pod_event_view_fini(&event);
 }
 
@@ -163,7 +165,7 @@ static void trace_put_end(struct trace *trace, const char *phase,
     pod_str_printf(&trace->text,
                    ",\n{\"ph\":%s,\"id\":%u,\"name\":\"dependency\","
                    "\"cat\":\"dependency\",\"pid\":%u,\"tid\":%u",
-                   phase, trace->flows, span->process, span->thread);
+                   phase, trace->flows, span->process_id, span->thread_id);
     trace_put_us(&trace->text, "ts", at_ns);
     pod_str_puts(&trace->text, "}");
 }
@@ -351,6 +353,10 @@ static enum pod_code trace_read(struct api_request *req,
                            "window: not together with since");
     if (!since)
         window->since_ns = window->until_ns - length;
+    // In microseconds as they are written, so that what counts from them is
+    // exact.
+    window->since_ns -= window->since_ns % 1000;
+    window->until_ns -= window->until_ns % 1000;
     if (window->since_ns <= window->until_ns)
         return POD_OK;
     return pod_err_set(err, POD_REASON_BAD_PARAMETER,

@@ -72,7 +72,8 @@ static bool spans_push_core(struct trace_spans *spans, struct trace_span *span,
     if (host == POD_NO_ID)
         return true;
     span->process = host + 1;
-    span->track = TRACE_TRACK_CORE + core;
+    span->track = TRACE_TRACK_CORE;
+    span->core = core;
     return spans_push(spans, span);
 }
 
@@ -117,7 +118,7 @@ bool trace_spans_add(struct trace_spans *spans,
     if (view->kind == POD_KIND_EXECUTE)
         return spans_push_cores(spans, &span, view, hosts, core_count);
     span.process = view->host != POD_NO_ID ? view->host + 1 : 0;
-    span.track = spans_track(view->kind);
+    span.track = (uint8_t)spans_track(view->kind);
     return spans_push(spans, &span);
 }
 
@@ -137,9 +138,25 @@ static int spans_compare(const void *left, const void *right)
     if (order == 0)
         order = spans_compare_u64(a->track, b->track);
     if (order == 0)
+        order = spans_compare_u64(a->core, b->core);
+    if (order == 0)
         order = spans_compare_u64(a->start_ns, b->start_ns);
     return order != 0 ? order : spans_compare_u64(a->number, b->number);
 }
+
+bool trace_span_same_track(const struct trace_span *a,
+                           const struct trace_span *b)
+{
+    return a->process == b->process && a->track == b->track &&
+           a->core == b->core;
+}
+
+// The lanes of one track while its spans are gone through by their start.
+struct spans_lanes {
+    struct pod_heap open; // by end: spans that hold their lane
+    struct pod_heap free; // by lane: spans that have left it
+    uint32_t count;
+};
 
 static void spans_drain(struct pod_heap *heap)
 {
@@ -147,39 +164,80 @@ static void spans_drain(struct pod_heap *heap)
         pod_heap_remove(heap, heap->entries[heap->count - 1].slot);
 }
 
-// Gives each span the first lane of its track that is free again.
-static bool spans_give_lanes(struct trace_spans *spans)
+static void spans_lanes_clear(struct spans_lanes *lanes)
 {
-    struct pod_heap open = {.count = 0}; // by end: spans that hold their lane
-    uint32_t lanes = 0;
-    uint32_t first_thread = 1;
+    spans_drain(&lanes->open);
+    spans_drain(&lanes->free);
+    lanes->count = 0;
+}
 
-    if (!pod_heap_reserve(&open, spans->count))
-        return false;
+static void spans_lanes_fini(struct spans_lanes *lanes)
+{
+    spans_lanes_clear(lanes);
+    pod_heap_fini(&lanes->open);
+    pod_heap_fini(&lanes->free);
+}
+
+static uint32_t spans_lane_of(const struct pod_heap_entry *entry)
+{
+    return POD_CONTAINER(entry->slot, struct trace_span, slot)->lane;
+}
+
+// The first lane that is free at that time, else a new one.
+static uint32_t spans_take_lane(struct spans_lanes *lanes, uint64_t start_ns)
+{
+    const struct pod_heap_entry *first;
+
+    while ((first = pod_heap_top(&lanes->open)) != NULL &&
+           first->key <= start_ns) {
+        struct pod_heap_entry left = {.key = spans_lane_of(first),
+                                      .slot = first->slot};
+        pod_heap_remove(&lanes->open, left.slot);
+        pod_heap_push(&lanes->free, left);
+    }
+    first = pod_heap_top(&lanes->free);
+    if (first == NULL)
+        return lanes->count++;
+    uint32_t lane = spans_lane_of(first);
+    pod_heap_remove(&lanes->free, first->slot);
+    return lane;
+}
+
+// Gives each span its lane and ids.
+static void spans_give_lanes(struct trace_spans *spans,
+                             struct spans_lanes *lanes)
+{
+    uint32_t next_id = TRACE_FIRST_ID;
+    uint32_t process_id = 0;
+
     for (size_t i = 0; i < spans->count; i++) {
         struct trace_span *span = &spans->items[i];
-        if (i > 0 && (span->process != span[-1].process ||
-                      span->track != span[-1].track)) {
-            spans_drain(&open);
-            first_thread += lanes;
-            lanes = 0;
+        if (i > 0 && !trace_span_same_track(span, span - 1)) {
+            next_id += lanes->count;
+            spans_lanes_clear(lanes);
         }
-        const struct pod_heap_entry *first = pod_heap_top(&open);
-        if (first != NULL && first->key <= span->start_ns) {
-            span->lane =
-                POD_CONTAINER(first->slot, struct trace_span, slot)->lane;
-            pod_heap_remove(&open, first->slot);
-        } else {
-            span->lane = lanes++;
-        }
-        span->thread = first_thread + span->lane;
-        pod_heap_push(&open, (struct pod_heap_entry){.key = span->end_ns,
-                                                     .order = i,
-                                                     .slot = &span->slot});
+        if (i == 0 || span->process != span[-1].process)
+            process_id = next_id++;
+        span->lane = spans_take_lane(lanes, span->start_ns);
+        span->process_id = process_id;
+        span->thread_id = next_id + span->lane;
+        pod_heap_push(&lanes->open,
+                      (struct pod_heap_entry){.key = span->end_ns,
+                                              .order = i,
+                                              .slot = &span->slot});
     }
-    spans_drain(&open);
-    pod_heap_fini(&open);
-    return true;
+}
+
+static bool spans_arrange_lanes(struct trace_spans *spans)
+{
+    struct spans_lanes lanes = {.count = 0};
+    bool fine = pod_heap_reserve(&lanes.open, spans->count) &&
+                pod_heap_reserve(&lanes.free, spans->count);
+
+    if (fine)
+        spans_give_lanes(spans, &lanes);
+    spans_lanes_fini(&lanes);
+    return fine;
 }
 
 // -------------------------------------------------------------------- index
@@ -241,5 +299,5 @@ bool trace_spans_arrange(struct trace_spans *spans)
     if (spans->count == 0)
         return true;
     qsort(spans->items, spans->count, sizeof(spans->items[0]), spans_compare);
-    return spans_give_lanes(spans) && spans_index(spans);
+    return spans_arrange_lanes(spans) && spans_index(spans);
 }

@@ -10,25 +10,32 @@
 
 #include "core/pod/pod.h"
 
-// What a span is drawn under, within its process. Cores follow from
-// TRACE_TRACK_CORE on.
+// What a span is drawn under, within its process, from the top down.
 enum trace_track {
     TRACE_TRACK_GRAPHS,
+    TRACE_TRACK_CORE, // one for each core
+    TRACE_TRACK_TRANSFERS,
     TRACE_TRACK_PROGRAMS,
     TRACE_TRACK_MEMORY,
-    TRACE_TRACK_TRANSFERS,
-    TRACE_TRACK_CORE,
 };
+
+// The first id of a process. Perfetto shows ids behind the names ("host 0
+// 1001"), where a small one would be taken for a part of the name.
+enum { TRACE_FIRST_ID = 1000 };
 
 struct trace_span {
     uint64_t start_ns; // from the window's start
     uint64_t end_ns;
     uint64_t number;  // the operation
     uint32_t process; // 0: the pod as a whole, else a host's id + 1
-    uint32_t track;
-    uint32_t lane;   // set by trace_spans_arrange, as is
-    uint32_t thread; // that lane among all of the trace, from 1
-    uint32_t slot;   // for it
+    uint32_t core;    // of TRACE_TRACK_CORE, else 0
+    // Set by trace_spans_arrange. The ids of processes and threads are of one
+    // sequence: viewers take a thread with its process's id for a main thread.
+    uint32_t process_id;
+    uint32_t thread_id; // of the lane
+    uint32_t lane;
+    uint32_t slot; // for it
+    uint8_t track; // enum trace_track
     uint8_t kind;
     uint8_t state;
 };
@@ -55,10 +62,14 @@ bool trace_spans_add(struct trace_spans *spans,
                      const struct pod_event_view *view,
                      const struct trace_window *window, const uint32_t *hosts,
                      size_t core_count) __attribute__((warn_unused_result));
-// Sorts by process, track and start, gives each span the first lane that is
-// free again, and makes the index by number. False: no memory.
+// Sorts by process, track, core and start, gives each span the first lane that
+// is free again, numbers processes and lanes, and makes the index by number.
+// False: no memory.
 bool trace_spans_arrange(struct trace_spans *spans)
     __attribute__((warn_unused_result));
+// Whether both are drawn in one group of lanes.
+bool trace_span_same_track(const struct trace_span *a,
+                           const struct trace_span *b);
 // The first span of an operation, or NULL. After trace_spans_arrange.
 const struct trace_span *trace_spans_find(const struct trace_spans *spans,
                                           uint64_t number);

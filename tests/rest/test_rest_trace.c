@@ -61,12 +61,13 @@ static void lanes_and_window(void **state)
     add(&spans, view_of(POD_KIND_EXECUTE, 9, 1, 200, 300));
     assert_int_equal(spans.count, 6);
     assert_true(trace_spans_arrange(&spans));
-    assert_span(&spans.items[0], 1, 0, 200, 0);
-    assert_span(&spans.items[1], 2, 100, 300, 1);
-    assert_span(&spans.items[2], 3, 200, 250, 0);
-    assert_span(&spans.items[3], 7, 800, 900, 0);
-    assert_span(&spans.items[4], 9, 100, 200, 0);
-    assert_int_equal(spans.items[4].track, TRACE_TRACK_CORE + 1);
+    assert_span(&spans.items[0], 9, 100, 200, 0);
+    assert_int_equal(spans.items[0].track, TRACE_TRACK_CORE);
+    assert_int_equal(spans.items[0].core, 1);
+    assert_span(&spans.items[1], 1, 0, 200, 0);
+    assert_span(&spans.items[2], 2, 100, 300, 1);
+    assert_span(&spans.items[3], 3, 200, 250, 0);
+    assert_span(&spans.items[4], 7, 800, 900, 0);
     assert_span(&spans.items[5], 4, 100, 200, 0);
     assert_int_equal(spans.items[5].process, 2);
     assert_false(spans.cut);
@@ -96,11 +97,32 @@ static void a_gang_is_on_all_its_cores(void **state)
     assert_int_equal(spans.count, 2);
     assert_int_equal(spans.items[0].process, 1);
     assert_int_equal(spans.items[1].process, 2);
-    assert_int_equal(spans.items[1].track, TRACE_TRACK_CORE + 2);
+    assert_int_equal(spans.items[1].track, TRACE_TRACK_CORE);
+    assert_int_equal(spans.items[1].core, 2);
     trace_spans_fini(&spans);
 }
 
-static void threads_and_the_index(void **state)
+// Of many lanes that are free the first is taken, not the one that is free for
+// longest.
+static void the_first_free_lane_is_taken(void **state)
+{
+    struct trace_spans spans = {.limit = 100};
+    (void)state;
+    add(&spans, view_of(POD_KIND_WRITE, 1, 0, 200, 400));
+    add(&spans, view_of(POD_KIND_WRITE, 2, 0, 210, 300));
+    add(&spans, view_of(POD_KIND_WRITE, 3, 0, 220, 350));
+    add(&spans, view_of(POD_KIND_WRITE, 4, 0, 400, 500));
+    add(&spans, view_of(POD_KIND_WRITE, 5, 0, 410, 500));
+    add(&spans, view_of(POD_KIND_WRITE, 6, 0, 420, 500));
+    add(&spans, view_of(POD_KIND_WRITE, 7, 0, 430, 500));
+    assert_true(trace_spans_arrange(&spans));
+    static const uint32_t lanes[] = {0, 1, 2, 0, 1, 2, 3};
+    for (size_t i = 0; i < 7; i++)
+        assert_int_equal(spans.items[i].lane, lanes[i]);
+    trace_spans_fini(&spans);
+}
+
+static void ids_and_the_index(void **state)
 {
     struct trace_spans spans = {.limit = 100};
     (void)state;
@@ -109,9 +131,13 @@ static void threads_and_the_index(void **state)
     add(&spans, view_of(POD_KIND_EXECUTE, 3, 1, 200, 300));
     add(&spans, view_of(POD_KIND_COPY, 5, 2, 200, 300));
     assert_true(trace_spans_arrange(&spans));
-    for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(spans.items[i].thread, i + 1);
-    assert_ptr_equal(trace_spans_find(&spans, 1), &spans.items[0]);
+    // The core, two lanes of transfers; then the other host.
+    static const uint32_t threads[] = {1001, 1002, 1003, 1005};
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(spans.items[i].thread_id, threads[i]);
+        assert_int_equal(spans.items[i].process_id, i < 3 ? 1000 : 1004);
+    }
+    assert_ptr_equal(trace_spans_find(&spans, 1), &spans.items[1]);
     assert_ptr_equal(trace_spans_find(&spans, 5), &spans.items[3]);
     assert_null(trace_spans_find(&spans, 0));
     assert_null(trace_spans_find(&spans, 4));
@@ -273,7 +299,8 @@ int main(void)
         cmocka_unit_test(lanes_and_window),
         cmocka_unit_test(spans_are_limited),
         cmocka_unit_test(a_gang_is_on_all_its_cores),
-        cmocka_unit_test(threads_and_the_index),
+        cmocka_unit_test(the_first_free_lane_is_taken),
+        cmocka_unit_test(ids_and_the_index),
         cmocka_unit_test(where_arrows_leave),
         REST_TEST(a_trace_of_much),
         REST_TEST(dependencies_are_flows),
