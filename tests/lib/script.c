@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 // clang-format off
@@ -37,4 +39,22 @@ int test_script_end(pid_t script)
 int test_script_run(const char *path, const char *argument)
 {
     return test_script_end(test_script_start(path, argument));
+}
+
+void test_script_install(const char *installer, const char *name)
+{
+    const char *ci = getenv("CI");
+    int status = system(installer);
+    if (status != 0 && (ci == NULL || strcmp(ci, "true") != 0)) {
+        print_message("skipped: %s cannot be installed here\n", name);
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
+void test_script_must(const char *command)
+{
+    int status = system(command);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }

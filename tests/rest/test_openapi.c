@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "api/routes.h"
 #include "tests/lib/program.h"
+#include "tests/lib/script.h"
 
 // Debian's own, which has the packages that the tests need.
 #define PYTHON "/usr/bin/python3"
@@ -47,13 +47,6 @@ static void write_routes(const char *path)
     fclose(file);
 }
 
-static void must_run(const char *command)
-{
-    int status = system(command);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 static const char *build(void)
 {
     const char *folder = getenv("POD_BUILD");
@@ -71,30 +64,22 @@ static void test_every_status_of_every_operation(void **state)
     write_routes(routes);
     snprintf(command, sizeof(command),
              PYTHON " tests/rest/contract.py %s/podd %s", build(), routes);
-    must_run(command);
+    test_script_must(command);
     unlink(routes);
 }
 
-// The fuzzer comes from PyPI. Where that cannot be reached its test is
-// skipped, but never in CI.
 static void test_a_fuzzer_finds_no_breach(void **state)
 {
     (void)state;
     char command[512];
-    const char *ci = getenv("CI");
-    int status = system("tests/rest/install-fuzzer");
-    if (status != 0 && (ci == NULL || strcmp(ci, "true") != 0)) {
-        print_message("skipped: schemathesis cannot be installed here\n");
-        skip();
-    }
-    assert_int_equal(status, 0);
+    test_script_install("tests/rest/install-fuzzer", "schemathesis");
     struct test_program podd;
     test_program_start(&podd, "podd",
                        (const char *[]){"--dev", "--listen", "127.0.0.1:0",
                                         "--log-level", "error", NULL});
     snprintf(command, sizeof(command), "tests/rest/fuzz-contract %s",
              podd.address);
-    must_run(command);
+    test_script_must(command);
     assert_int_equal(test_program_stop(&podd), 0);
 }
 
