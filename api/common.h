@@ -17,10 +17,10 @@ struct pod *api_pod(const struct api_request *req);
 // The id in a capture of the path. False: the request was answered 404.
 bool api_path_id(struct api_request *req, size_t index, enum pod_ref_kind kind,
                  uint64_t *out_number);
-// A small number in a capture of the path (a host, a core), below `count`.
-// False: answered 404, naming `what`.
-bool api_path_index(struct api_request *req, size_t capture, const char *what,
-                    size_t count, size_t *out_index);
+// The number of a host or a core (`what`) in a capture of the path, whether
+// there is such a one or not. False: it is none, answered 404.
+bool api_path_number(struct api_request *req, size_t capture, const char *what,
+                     uint32_t *out_number);
 
 // The id of a member, of one kind (POD_REF_NONE: any), or what a "$ref" means
 // if the reader has names. UNKNOWN_HANDLE if it is no such id. `*out` keeps

@@ -63,27 +63,20 @@ bool api_path_id(struct api_request *req, size_t index, enum pod_ref_kind kind,
     return false;
 }
 
-// Digits without leading zeros, below `count`.
-static bool common_parse_index(const char *text, size_t count, size_t *out)
-{
-    uint64_t number = 0;
-    size_t length = strlen(text);
-    if (strcmp(text, "0") != 0 && !pod_parse_number(text, length, &number))
-        return false;
-    *out = (size_t)number;
-    return number < count;
-}
-
-bool api_path_index(struct api_request *req, size_t capture, const char *what,
-                    size_t count, size_t *out_index)
+bool api_path_number(struct api_request *req, size_t capture, const char *what,
+                     uint32_t *out_number)
 {
     struct pod_err err = POD_ERR_NONE;
     const char *text = api_param(req, capture);
-    if (common_parse_index(text, count, out_index))
+    uint64_t number = 0;
+    if ((strcmp(text, "0") == 0 ||
+         pod_parse_number(text, strlen(text), &number)) &&
+        number < POD_NO_ID) {
+        *out_number = (uint32_t)number;
         return true;
+    }
     (void)pod_err_set(&err, POD_REASON_NOT_FOUND,
-                      "there is no %s '%.64s': there are %zu, from 0", what,
-                      text, count);
+                      "'%.64s' is no number of a %s", text, what);
     api_problem(req, &err);
     return false;
 }

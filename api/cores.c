@@ -30,30 +30,38 @@ void api_cores_get(struct api_request *req)
     pod_topology_view_fini(&view);
 }
 
-static void cores_reply(struct api_request *req,
-                        const struct pod_core_view *core, size_t index)
+static enum pod_code cores_find(const struct pod_topology_view *view,
+                                uint32_t id,
+                                const struct pod_core_view **out_core,
+                                struct pod_err *err)
 {
-    struct pod_err err = POD_ERR_NONE;
-    if (core != NULL) {
-        api_reply_json(req, 200, api_core_json(core));
-        return;
-    }
-    (void)pod_err_set(&err, POD_REASON_EXPIRED,
-                      "core %zu was removed with its host", index);
-    api_problem(req, &err);
+    *out_core = pod_topology_core(view, id);
+    if (*out_core != NULL)
+        return POD_OK;
+    if (id < view->core_ids)
+        return pod_err_set(err, POD_REASON_EXPIRED,
+                           "core %u was removed with its host", id);
+    return pod_err_set(err, POD_REASON_NOT_FOUND,
+                       "there is no core %u, the pod has %zu", id,
+                       view->core_count);
 }
 
 void api_core_get(struct api_request *req)
 {
     struct pod_err err = POD_ERR_NONE;
     struct pod_topology_view view = {0};
-    size_t index = 0;
+    const struct pod_core_view *core = NULL;
+    uint32_t id = 0;
     enum pod_code code = api_query_end(req, &err);
+    if (code == POD_OK && !api_path_number(req, 0, "core", &id))
+        return;
     if (code == POD_OK)
         code = pod_get_topology(api_pod(req), &view, &err);
-    if (code != POD_OK)
+    if (code == POD_OK)
+        code = cores_find(&view, id, &core, &err);
+    if (code == POD_OK)
+        api_reply_json(req, 200, api_core_json(core));
+    else
         api_problem(req, &err);
-    else if (api_path_index(req, 0, "core", view.core_ids, &index))
-        cores_reply(req, pod_topology_core(&view, (uint32_t)index), index);
     pod_topology_view_fini(&view);
 }

@@ -307,7 +307,9 @@ static json_t *message_removed(uint64_t host)
     return api_build_take(&object);
 }
 
-static json_t *message_host(struct pod *pod, uint64_t id, struct pod_err *err)
+// *out_gone: it was removed.
+static json_t *message_host(struct pod *pod, uint64_t id, bool *out_gone,
+                            struct pod_err *err)
 {
     struct pod_topology_view view;
 
@@ -315,12 +317,15 @@ static json_t *message_host(struct pod *pod, uint64_t id, struct pod_err *err)
         return NULL;
     const struct pod_host_view *host = pod_topology_host(&view, (uint32_t)id);
     json_t *json = host != NULL ? api_host_json(host) : message_removed(id);
+    *out_gone = host == NULL;
     pod_topology_view_fini(&view);
     return json;
 }
 
+// *out_gone is set where message_host sets it.
 static json_t *message_object(struct pod *pod, const struct pod_change *change,
-                              const struct pod_event_view *event)
+                              const struct pod_event_view *event,
+                              bool *out_gone)
 {
     struct pod_err err = POD_ERR_NONE;
     json_t *json = NULL;
@@ -343,7 +348,7 @@ static json_t *message_object(struct pod *pod, const struct pod_change *change,
         json = message_load(pod, change->number, &err);
         break;
     case POD_CHANGE_HOST:
-        return message_host(pod, change->number, &err);
+        return message_host(pod, change->number, out_gone, &err);
     case POD_CHANGE_KIND_COUNT:
         break;
     }
@@ -358,6 +363,7 @@ struct feed_message *feed_message_of_change(struct pod *pod,
 {
     struct pod_event_view event = {.number = 0};
     enum pod_code code = POD_NOT_FOUND;
+    bool gone = false;
 
     // Its labels are those of the operation that made it.
     if (change->kind != POD_CHANGE_HOST)
@@ -367,12 +373,15 @@ struct feed_message *feed_message_of_change(struct pod *pod,
     if (code == POD_OK)
         message_rewind(&event, change);
     json_t *object =
-        message_object(pod, change, code == POD_OK ? &event : NULL);
+        message_object(pod, change, code == POD_OK ? &event : NULL, &gone);
     struct feed_message *message =
         feed_message_of_object(pod, (enum pod_change_kind)change->kind, cursor,
                                object, event.labels, event.label_count);
-    if (message != NULL)
+    if (message != NULL) {
         message->sequence = cursor->sequence;
+        // What is logged after it says that the host was removed.
+        message->needless = gone && !change->removed;
+    }
     pod_event_view_fini(&event);
     return message;
 }

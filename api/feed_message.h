@@ -22,6 +22,7 @@ struct feed_message {
     long refs;
     struct pod_list link; // of its owner
     uint64_t sequence;    // 0: not of a change
+    bool needless;        // a later change tells the same: not to be sent
     size_t label_count;
     size_t frame_length; // of the SSE frame, which is text[0...]
     size_t json_start;

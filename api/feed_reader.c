@@ -113,7 +113,8 @@ static enum feed_next reader_scan(struct feed_reader *reader, uint64_t end,
             return FEED_NEXT_NO_MEMORY;
         }
         encoded++;
-        if (feed_message_has(message, reader->labels, reader->label_count)) {
+        if (!message->needless &&
+            feed_message_has(message, reader->labels, reader->label_count)) {
             *out_message = message;
             return FEED_NEXT_MESSAGE;
         }

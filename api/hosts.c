@@ -35,67 +35,64 @@ void api_hosts_get(struct api_request *req)
 
 // ----------------------------------------------------------------- one host
 
-// The host of the path; NULL: replied.
-static const struct pod_host_view *
-hosts_find(struct api_request *req, const struct pod_topology_view *view)
+// The host in the view. Errors as in core/pod/hosts.h.
+static enum pod_code hosts_find(const struct pod_topology_view *view,
+                                uint32_t id,
+                                const struct pod_host_view **out_host,
+                                struct pod_err *err)
 {
-    struct pod_err err = POD_ERR_NONE;
-    size_t index = 0;
-    if (!api_path_index(req, 0, "host", view->host_ids, &index))
-        return NULL;
-    const struct pod_host_view *host = pod_topology_host(view, (uint32_t)index);
-    if (host != NULL)
-        return host;
-    (void)pod_err_set(&err, POD_REASON_EXPIRED, "host %zu was removed", index);
-    api_problem(req, &err);
-    return NULL;
+    *out_host = pod_topology_host(view, id);
+    if (*out_host != NULL)
+        return POD_OK;
+    if (id < view->host_ids)
+        return pod_err_set(err, POD_REASON_EXPIRED, "host %u was removed", id);
+    return pod_err_set(err, POD_REASON_NOT_FOUND,
+                       "there is no host %u, the pod has %zu", id,
+                       view->host_count);
 }
 
-// Replies with the host of the path as it is now.
-static void hosts_reply(struct api_request *req)
+// Replies with the host as it is now.
+static void hosts_reply(struct api_request *req, uint32_t id)
 {
     struct pod_err err = POD_ERR_NONE;
     struct pod_topology_view view = {0};
     const struct pod_host_view *host = NULL;
-    if (pod_get_topology(api_pod(req), &view, &err) != POD_OK)
-        api_problem(req, &err);
-    else
-        host = hosts_find(req, &view);
-    if (host != NULL)
+    enum pod_code code = pod_get_topology(api_pod(req), &view, &err);
+    if (code == POD_OK)
+        code = hosts_find(&view, id, &host, &err);
+    if (code == POD_OK)
         api_reply_json(req, 200, api_host_json(host));
+    else
+        api_problem(req, &err);
     pod_topology_view_fini(&view);
 }
 
 void api_host_get(struct api_request *req)
 {
     struct pod_err err = POD_ERR_NONE;
-    if (api_query_end(req, &err) == POD_OK)
-        hosts_reply(req);
-    else
+    uint32_t host = 0;
+    if (api_query_end(req, &err) != POD_OK)
         api_problem(req, &err);
+    else if (api_path_number(req, 0, "host", &host))
+        hosts_reply(req, host);
 }
 
 void api_host_delete(struct api_request *req)
 {
     struct pod_err err = POD_ERR_NONE;
-    struct pod_topology_view view = {0};
-    const struct pod_host_view *host = NULL;
+    uint32_t host = 0;
     bool force = false;
     enum pod_code code = api_query_bool(req, "force", &force, &err);
     if (code == POD_OK)
         code = api_query_end(req, &err);
+    if (code == POD_OK && !api_path_number(req, 0, "host", &host))
+        return;
     if (code == POD_OK)
-        code = pod_get_topology(api_pod(req), &view, &err);
-    if (code == POD_OK) {
-        host = hosts_find(req, &view);
-        if (host != NULL)
-            code = pod_remove_host(api_pod(req), host->id, force, &err);
-    }
-    if (code != POD_OK)
-        api_problem(req, &err);
-    else if (host != NULL)
+        code = pod_remove_host(api_pod(req), host, force, &err);
+    if (code == POD_OK)
         api_reply_empty(req, 204);
-    pod_topology_view_fini(&view);
+    else
+        api_problem(req, &err);
 }
 
 // ------------------------------------------------------------------- verbs
@@ -105,25 +102,17 @@ void api_host_delete(struct api_request *req)
 static bool hosts_read_verb(struct api_request *req, uint32_t *out_host)
 {
     struct pod_err err = POD_ERR_NONE;
-    struct pod_topology_view view = {0};
     struct api_reader reader;
     const json_t *body = api_body_json(req);
-    const struct pod_host_view *host = NULL;
     enum pod_code code = api_query_end(req, &err);
     if (code == POD_OK && body != NULL)
         code = api_read_begin(&reader, body, "", &err);
     if (code == POD_OK && body != NULL)
         code = api_read_end(&reader, &err);
     if (code == POD_OK)
-        code = pod_get_topology(api_pod(req), &view, &err);
-    if (code == POD_OK)
-        host = hosts_find(req, &view);
-    else
-        api_problem(req, &err);
-    if (host != NULL)
-        *out_host = host->id;
-    pod_topology_view_fini(&view);
-    return host != NULL;
+        return api_path_number(req, 0, "host", out_host);
+    api_problem(req, &err);
+    return false;
 }
 
 static void hosts_set_cordon(struct api_request *req, bool cordon)
@@ -133,7 +122,7 @@ static void hosts_set_cordon(struct api_request *req, bool cordon)
     if (!hosts_read_verb(req, &host))
         return;
     if (pod_cordon(api_pod(req), host, cordon, &err) == POD_OK)
-        hosts_reply(req);
+        hosts_reply(req, host);
     else
         api_problem(req, &err);
 }
@@ -155,7 +144,7 @@ void api_host_reconnect(struct api_request *req)
     if (!hosts_read_verb(req, &host))
         return;
     if (pod_reconnect(api_pod(req), host, &err) == POD_OK)
-        hosts_reply(req);
+        hosts_reply(req, host);
     else
         api_problem(req, &err);
 }
@@ -176,7 +165,7 @@ static void hosts_drain_resume(struct api_request *req, enum api_wake why)
     if (why == API_WAKE_EVENT && api_watch_pending(req) > 0 &&
         api_park(req, drain->deadline_ns, hosts_drain_resume, &err) == POD_OK)
         return;
-    hosts_reply(req);
+    hosts_reply(req, drain->host);
 }
 
 static void hosts_drain_wait(struct api_request *req,
@@ -185,7 +174,7 @@ static void hosts_drain_wait(struct api_request *req,
     struct pod_err err = POD_ERR_NONE;
     enum api_watch watch = api_watch_drained(req, api_pod(req), drain->host);
     if (watch == API_WATCH_NOT)
-        hosts_reply(req);
+        hosts_reply(req, drain->host);
     else if (watch == API_WATCH_NO_MEMORY)
         (void)api_err_memory(&err);
     else
@@ -215,5 +204,5 @@ void api_host_drain(struct api_request *req)
     else if (wait_ns > 0)
         hosts_drain_wait(req, drain);
     else
-        hosts_reply(req);
+        hosts_reply(req, drain->host);
 }

@@ -31,6 +31,11 @@ static const char *root_size(uint64_t bytes, char buffer[32])
     return buffer;
 }
 
+static const char *root_plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static void root_print_hosts(const struct pod_topology_view *view,
                              struct pod_str *out)
 {
@@ -165,10 +170,12 @@ enum pod_code api_overview_print(struct api_request *req, struct pod_str *out,
         code = pod_get_summary(pod, &summary, err);
     if (code == POD_OK) {
         pod_str_printf(out,
-                       "podd %s: a pod of %zu hosts, %zu chips, %zu cores "
+                       "podd %s: a pod of %zu host%s, %zu chip%s, %zu core%s "
                        "(%s)\n",
-                       POD_VERSION, view.host_count, view.chip_count,
-                       view.core_count,
+                       POD_VERSION, view.host_count,
+                       root_plural(view.host_count), view.chip_count,
+                       root_plural(view.chip_count), view.core_count,
+                       root_plural(view.core_count),
                        api_pod_state(&view, pod_draining(pod)));
         root_print_hosts(&view, out);
         root_print_cores(&view, out);

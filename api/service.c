@@ -93,6 +93,8 @@ static json_t *service_links(void)
         {"trace", "/v1/trace"},
         {"health", "/healthz"},
         {"ready", "/readyz"},
+        {"metrics", "/metrics"},
+        {"openapi", "/openapi.json"},
         {"ui", "/ui/"},
     };
     struct api_build object = api_build_object();

@@ -38,6 +38,7 @@ struct pod_change {
     uint64_t next;
     uint8_t kind;  // enum pod_change_kind
     uint8_t state; // EVENT: enum pod_sched_state that it came to
+    bool removed;  // HOST: it was taken away, and this is its last change
 };
 
 // ------------------------------------------------------------------ the ring

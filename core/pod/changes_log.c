@@ -89,6 +89,15 @@ void pod_changed_host_locked(struct pod *pod, struct pod_host *host)
     changes_add(pod, POD_CHANGE_HOST, host->id, &host->change);
 }
 
+void pod_removed_host_locked(struct pod *pod, struct pod_host *host)
+{
+    const struct pod_change change = {
+        .number = host->id, .kind = POD_CHANGE_HOST, .removed = true};
+
+    host->removed = true;
+    pod_changes_append(&pod->changes, &change, &host->change);
+}
+
 // -------------------------------------------------------------------- reading
 
 uint64_t pod_last_change(struct pod *pod, bool arm)

@@ -193,7 +193,8 @@ static enum pod_code execute_replicas(const struct pod_batch *batch,
     }
     if (program->replicas != op->replica_count) {
         pod_err_set(batch->err, POD_REASON_COUNT_MISMATCH,
-                    "the program has %u replicas, there are %zu launches",
+                    "the program needs %u (one launch for each replica), not "
+                    "%zu",
                     program->replicas, op->replica_count);
         return pod_batch_at(batch, item, "/launches");
     }

@@ -23,8 +23,8 @@ enum pod_code pod_check_free_program_locked(struct pod_batch *batch,
             pod_str_printf(&text, " load-%llu",
                            (unsigned long long)load->handle.maker->number);
     }
-    pod_err_set(batch->err, POD_REASON_IN_USE, "the program has %zu loads:%s",
-                program->load_count, text.data == NULL ? "" : text.data);
+    pod_err_set(batch->err, POD_REASON_IN_USE, "the program is loaded as%s",
+                text.data == NULL ? " something" : text.data);
     pod_str_fini(&text);
     return pod_batch_at(batch, item, "/program");
 }

@@ -465,7 +465,7 @@ static bool host_leave(struct pod *pod, struct pod_host *host,
     pod_err_set(&why, POD_REASON_HOST_LOST, "it was removed");
     pod_loss_locked(pod, host, &why, after);
     host_wake(pod, host, after);
-    host->removed = true;
+    pod_removed_host_locked(pod, host);
     pod_list_remove(&host->cordon_link);
     atomic_fetch_sub(&pod->live_hosts, 1);
     pod->reaping++;

@@ -404,6 +404,8 @@ void pod_touch_locked(struct pod *pod, struct pod_op *op,
 void pod_changed_op_locked(struct pod *pod, struct pod_op *op, bool accepted);
 void pod_changed_handle_locked(struct pod *pod, struct pod_handle *handle);
 void pod_changed_host_locked(struct pod *pod, struct pod_host *host);
+// Its last change: it is shown no more.
+void pod_removed_host_locked(struct pod *pod, struct pod_host *host);
 // Something that kept an operation is gone: it may be history now.
 void pod_retire_locked(struct pod *pod, struct pod_op *op);
 // Why an open operation does not run yet, and its place among those that wait

@@ -122,6 +122,44 @@ static void lists_leave_out_what_is_gone(void **state)
     rest_answer_free(&answer);
 }
 
+static void is_refused(struct rest *rest, const char *method, const char *path,
+                       int status, const char *reason)
+{
+    rest_is_problem(rest_ask(rest, method, path, NULL, NULL, 0), status,
+                    reason);
+}
+
+static void a_host_that_is_not_there(void **state)
+{
+    static const char *const verbs[] = {":cordon", ":uncordon", ":drain",
+                                        ":reconnect"};
+    static const char *const never[] = {"4294967295", "4294967294", "77", "01",
+                                        "x", "-1"};
+    struct rest *rest = *state;
+    long long gone = add(rest);
+    char path[64];
+    struct rest_answer answer = take_away(rest, gone, "");
+    assert_int_equal(answer.status, 204);
+    rest_answer_free(&answer);
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+        (void)snprintf(path, sizeof(path), "/v1/hosts/%s", never[i]);
+        is_refused(rest, "GET", path, 404, "NOT_FOUND");
+        is_refused(rest, "DELETE", path, 404, "NOT_FOUND");
+        (void)snprintf(path, sizeof(path), "/v1/cores/%s", never[i]);
+        is_refused(rest, "GET", path, 404, "NOT_FOUND");
+    }
+    (void)snprintf(path, sizeof(path), "/v1/hosts/%lld", gone);
+    is_refused(rest, "GET", path, 410, "EXPIRED");
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        (void)snprintf(path, sizeof(path), "/v1/hosts/%lld%s", gone, verbs[i]);
+        is_refused(rest, "POST", path, 410, "EXPIRED");
+        (void)snprintf(path, sizeof(path), "/v1/hosts/77%s", verbs[i]);
+        is_refused(rest, "POST", path, 404, "NOT_FOUND");
+        (void)snprintf(path, sizeof(path), "/v1/hosts/x%s", verbs[i]);
+        is_refused(rest, "POST", path, 404, "NOT_FOUND");
+    }
+}
+
 static void a_key_adds_one_host(void **state)
 {
     static const char *const headers[] = {
@@ -215,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_leave_out_what_is_gone),
+        cmocka_unit_test(a_host_that_is_not_there),
         cmocka_unit_test(a_key_adds_one_host),
         cmocka_unit_test(a_drain_tells_what_it_came_to),
         cmocka_unit_test(what_runs_there_is_lost),

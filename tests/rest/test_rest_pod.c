@@ -36,6 +36,17 @@ static void root_is_text_for_curl(void **state)
     rest_answer_free(&answer);
 }
 
+static void root_of_a_pod_of_one(void **unused)
+{
+    (void)unused;
+    const struct rest_options options = {.pod = "local:1x1x1,hosts=1"};
+    struct rest *rest = rest_start(&options);
+    struct rest_answer answer = rest_get(rest, "/");
+    assert_non_null(strstr(answer.body, ": a pod of 1 host, 1 chip, 1 core ("));
+    rest_answer_free(&answer);
+    rest_stop(rest);
+}
+
 static void root_is_a_redirect_for_browsers(void **state)
 {
     static const char *const headers[] = {
@@ -89,7 +100,10 @@ static void service_document(void **state)
                         "text/x-hlo");
     const char *key = NULL;
     json_t *link = NULL;
-    json_object_foreach(json_object_get(json, "links"), key, link)
+    json_t *links = json_object_get(json, "links");
+    assert_string_equal(rest_text(links, "openapi"), "/openapi.json");
+    assert_string_equal(rest_text(links, "metrics"), "/metrics");
+    json_object_foreach(links, key, link)
     {
         const char *path = json_string_value(link);
         if (strcmp(path, "/v1/watch") == 0) // has no end
@@ -293,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(root_is_text_for_curl),
+        cmocka_unit_test(root_of_a_pod_of_one),
         cmocka_unit_test(root_is_a_redirect_for_browsers),
         cmocka_unit_test(ui_is_a_page),
         cmocka_unit_test(service_document),

@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
+#include "api/feed_message.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
+#include "core/pod/changes.h"
 #include "server/pod_spec.h"
 #include "tests/lib/pod_fixture.h"
 
@@ -649,6 +651,49 @@ static void test_removed_before_it_answers(void **unused)
     assert_int_equal(pod_mem_live(), 0);
 }
 
+// Whether a reader of the change is told now that the host was removed.
+static bool tells_of_removal(struct fixture *fix, uint64_t sequence,
+                             const struct pod_change *change)
+{
+    const struct api_cursor cursor = {.sequence = sequence};
+    struct feed_message *message =
+        feed_message_of_change(fix->pod, &cursor, change);
+
+    assert_non_null(message);
+    bool tells = !message->needless &&
+                 strstr(message->text, "\"removed\":true") != NULL;
+    feed_message_unref(message);
+    return tells;
+}
+
+// A reader that knows of no later change encodes one after the host has gone.
+static void test_one_change_tells_of_a_removal(void **unused)
+{
+    enum { CHANGES = 8 };
+    struct fixture fix;
+    struct pod_change items[CHANGES];
+    struct pod_err err;
+    size_t count = 0;
+    size_t told = 0;
+
+    (void)unused;
+    set_up_hosts(&fix, 2);
+    uint64_t start = pod_last_change(fix.pod, false);
+    assert_int_equal(pod_cordon(fix.pod, 1, true, &err), POD_OK);
+    assert_int_equal(pod_last_change(fix.pod, false), start + 1);
+    must_remove(&fix, 1, false);
+    assert_int_equal(
+        pod_read_changes(fix.pod, start, CHANGES, items, &count, &err), POD_OK);
+    assert_true(count >= 2);
+    assert_int_equal(items[0].number, 1);
+    for (size_t i = 0; i < count; i++)
+        told += tells_of_removal(&fix, start + 1 + i, &items[i]);
+    assert_int_equal(told, 1);
+    assert_true(tells_of_removal(&fix, start + count, &items[count - 1]));
+    fixture_fini(&fix);
+    assert_int_equal(pod_mem_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -663,6 +708,7 @@ int main(void)
         cmocka_unit_test(test_a_drain_ends_with_the_last_operation),
         cmocka_unit_test(test_rounds_under_load),
         cmocka_unit_test(test_removed_before_it_answers),
+        cmocka_unit_test(test_one_change_tells_of_a_removal),
     };
 
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT); // losses are meant here
