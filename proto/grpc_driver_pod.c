@@ -52,6 +52,7 @@ static struct gd_info *pw_info(const Pod__Worker__V1__HelloResponse *hello)
     info->info.accepts = hello->accepts;
     info->info.host_id = (int32_t)hello->host_id;
     info->info.host_count = (int32_t)hello->host_count;
+    info->info.worker = hello->incarnation;
     info->info.features = POD_DRIVER_WAITS | POD_DRIVER_ORDERS |
                           POD_DRIVER_CANCEL | POD_DRIVER_FREE_PROGRAM |
                           POD_DRIVER_PEER_COPY;

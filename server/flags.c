@@ -23,22 +23,21 @@ enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
                        "unix:PATH");
 }
 
-bool flags_is_loopback(const char *listen)
+bool flags_is_loopback(const char *address)
 {
-    struct in_addr address;
+    struct in_addr ip;
     char host[INET_ADDRSTRLEN];
-    const char *colon = strrchr(listen, ':');
-    size_t length = colon != NULL ? (size_t)(colon - listen) : 0;
-    if (strncmp(listen, "unix:", 5) == 0 ||
-        strncmp(listen, "localhost:", 10) == 0 ||
-        strncmp(listen, "[::1]:", 6) == 0)
+    const char *colon = strrchr(address, ':');
+    size_t length = colon != NULL ? (size_t)(colon - address) : 0;
+    if (strncmp(address, "unix:", 5) == 0 ||
+        strncmp(address, "localhost:", 10) == 0 ||
+        strncmp(address, "[::1]:", 6) == 0)
         return true;
     if (length == 0 || length >= sizeof(host))
         return false;
-    memcpy(host, listen, length);
+    memcpy(host, address, length);
     host[length] = '\0';
-    return inet_pton(AF_INET, host, &address) == 1 &&
-           ntohl(address.s_addr) >> 24 == 127;
+    return inet_pton(AF_INET, host, &ip) == 1 && ntohl(ip.s_addr) >> 24 == 127;
 }
 
 enum pod_code flags_check_log_format(const char *format, struct pod_err *err)

@@ -10,10 +10,10 @@
 // ADDRESS:PORT with a port of 0 to 65535, or unix:PATH. BAD_PARAMETER.
 enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
     __attribute__((warn_unused_result));
-// Whether only this machine can reach it: unix:PATH, localhost, [::1], or an
-// address of 127.0.0.0/8 in digits (a name such as 127.example.org may be
-// anybody's).
-bool flags_is_loopback(const char *listen);
+// Whether an address with its port is this machine's alone: unix:PATH,
+// localhost, [::1], or one of 127.0.0.0/8 as four numbers (a name such as
+// 127.example.org may be anybody's, and so may 127.1).
+bool flags_is_loopback(const char *address);
 
 // text or json; error, warn, info or debug. BAD_PARAMETER.
 enum pod_code flags_check_log_format(const char *format, struct pod_err *err)

@@ -8,6 +8,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/str.h"
+#include "server/flags.h"
 
 static const char remote_scheme[] = "grpc+pod://";
 static const char remote_port[] = ":8470"; // of TPU drivers
@@ -171,23 +172,10 @@ void pod_remote_fini(struct pod_remote *remote)
     *remote = (struct pod_remote){.count = 0};
 }
 
-static bool remote_is_near(const char *address)
-{
-    static const char *const near[] = {"127.", "localhost:", "[::1]:", "unix:"};
-    bool local = false;
-
-    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
-        local = local || strncmp(address, near[i], strlen(near[i])) == 0;
-    // "127.example.org" is a name, not an address.
-    if (local && address[0] == '1')
-        local = strspn(address, "0123456789.:") == strlen(address);
-    return local;
-}
-
 const char *pod_remote_beyond_loopback(const struct pod_remote *remote)
 {
     for (size_t i = 0; i < remote->count; i++) {
-        if (!remote_is_near(remote->addresses[i]))
+        if (!flags_is_loopback(remote->addresses[i]))
             return remote->addresses[i];
     }
     return NULL;
@@ -314,7 +302,7 @@ static enum pod_code remote_join_address(const struct pod_workers *workers,
     if (code != POD_OK)
         pod_err_set(err, POD_REASON_BAD_TEXT, "'%.64s': %s", text,
                     remote_forms);
-    else if (!workers->far && !remote_is_near(out))
+    else if (!workers->far && !flags_is_loopback(out))
         code = pod_err_set(err, POD_REASON_BAD_TEXT,
                            "'%.64s': plain text beyond this machine; start "
                            "podd with --worker-tls-ca, or --insecure",

@@ -96,6 +96,8 @@ struct pod_driver_info {
     unsigned features;
     int32_t host_id; // the worker's own number; need not be ours
     int32_t host_count;
+    // The worker's process, by a random number of its own; 0: it has none.
+    uint64_t worker;
     // Cores of this host alone, by rising worker_core; the chips they are on.
     const struct pod_driver_core *cores;
     size_t core_count;

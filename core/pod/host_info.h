@@ -29,6 +29,7 @@ struct pod_host_info {
     // The host's place in a slice of several; 0 of 1 when it stands alone.
     int32_t slice_host;
     int32_t slice_hosts;
+    uint64_t worker; // the process, 0: not known
     // Its own chips, and its cores, by chip and then by worker_core:
     // cores[i].chip is an index of these chips.
     const struct pod_driver_core *cores;

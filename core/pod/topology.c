@@ -272,6 +272,26 @@ static enum pod_code topology_check_slice(const struct pod *pod,
                        info->slice_host, other->id);
 }
 
+// Whether the worker serves another host already: one machine has many names.
+static enum pod_code topology_check_worker(const struct pod *pod,
+                                           const struct pod_host *host,
+                                           const struct pod_host_info *info,
+                                           struct pod_err *err)
+{
+    size_t cursor = 0;
+    const struct pod_host *other;
+
+    while (info->worker != 0 && (other = pod_host_next(pod, &cursor)) != NULL) {
+        if (other != host && pod_host_up(other) && other->info != NULL &&
+            other->info->worker == info->worker)
+            return pod_err_set(err, POD_REASON_WORKER_ERROR,
+                               "its worker is that of host %u, which has the "
+                               "address %s",
+                               other->id, other->address);
+    }
+    return POD_OK;
+}
+
 static void topology_take_info(struct pod *pod, struct pod_host *host,
                                struct pod_host_info *info,
                                struct pod_slice_key slice)
@@ -296,6 +316,8 @@ enum pod_code pod_topology_ready_locked(struct pod *pod, struct pod_host *host,
     host->answered = true;
     if (host->info != NULL)
         code = pod_host_info_same(host->info, owned_info, err);
+    if (code == POD_OK)
+        code = topology_check_worker(pod, host, owned_info, err);
     if (code == POD_OK)
         code = topology_check_slice(pod, host, owned_info, slice, err);
     if (code != POD_OK) {

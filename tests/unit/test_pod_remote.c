@@ -134,6 +134,12 @@ static void test_beyond_loopback(void **state)
     expect_far("grpc+pod://127.0.0.1,127.9.9.9:1,localhost,[::1],unix:x", NULL);
     expect_far("grpc+pod://127.0.0.1,h2", "h2:8470");
     expect_far("grpc+pod://127.example.org", "127.example.org:8470");
+    // No address of four numbers: a resolver says what these are.
+    expect_far("grpc+pod://127.1", "127.1:8470");
+    expect_far("grpc+pod://127.999.1.1", "127.999.1.1:8470");
+    expect_far("grpc+pod://127.0.0.1.1:5", "127.0.0.1.1:5");
+    expect_far("grpc+pod://localhost.example.org",
+               "localhost.example.org:8470");
     expect_far("grpc+pod://localhost.example.org",
                "localhost.example.org:8470");
     expect_far("grpc+pod://[::2]", "[::2]:8470");

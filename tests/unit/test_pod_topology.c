@@ -163,6 +163,41 @@ static void test_a_host_that_comes_back(void **state)
     fini(&hand);
 }
 
+static void test_one_worker_under_two_names(void **state)
+{
+    (void)state;
+    struct hand_pod hand;
+    struct say room;
+    struct say other_room;
+    struct pod_err err = POD_ERR_NONE;
+    char address[] = "far:1";
+
+    hand_pod_init(&hand);
+    struct pod_driver_info *said = say(&room, 1, 0, 0, 1);
+    struct pod_driver_info *other = say(&other_room, 1, 0, 0, 1);
+    said->worker = 77;
+    other->worker = 78;
+    hand.hosts[1].address = address;
+    assert_int_equal(answer(&hand, 1, said, NULL), POD_OK);
+    hand.hosts[1].state = POD_HOST_CORDONED;
+    // The host itself may say so again, another worker is another worker, and
+    // two that name none are nothing in particular.
+    assert_int_equal(answer(&hand, 1, said, NULL), POD_OK);
+    assert_int_equal(answer(&hand, 0, other, NULL), POD_OK);
+    hand.hosts[0].state = POD_HOST_READY;
+    other->worker = 0;
+    assert_int_equal(answer(&hand, 0, other, NULL), POD_OK);
+    assert_int_not_equal(answer(&hand, 2, said, &err), POD_OK);
+    assert_int_equal(err.reason, POD_REASON_WORKER_ERROR);
+    assert_string_equal(
+        err.text, "its worker is that of host 1, which has the address far:1");
+    // A host that is lost does not keep its worker.
+    hand.hosts[1].state = POD_HOST_LOST;
+    assert_int_equal(answer(&hand, 2, said, NULL), POD_OK);
+    hand.hosts[1].address = NULL;
+    fini(&hand);
+}
+
 static void test_two_hosts_claim_one_place(void **state)
 {
     (void)state;
@@ -398,6 +433,8 @@ int main(void)
         cmocka_unit_test_teardown(test_a_host_that_fails_holds_up_nobody,
                                   check_no_leak),
         cmocka_unit_test_teardown(test_a_host_that_comes_back, check_no_leak),
+        cmocka_unit_test_teardown(test_one_worker_under_two_names,
+                                  check_no_leak),
         cmocka_unit_test_teardown(test_two_hosts_claim_one_place,
                                   check_no_leak),
         cmocka_unit_test_teardown(test_no_memory_places_nothing, check_no_leak),

@@ -135,6 +135,19 @@ def drain(client, number):
     client.allocate(core, 4)
 
 
+def two_names(client, worker, number):
+    """A worker serves one host, whatever it is called."""
+    port = worker.address.rsplit(":", 1)[1]
+    made = client.ask("POST", "/v1/hosts", {"address": f"localhost:{port}"})
+    expect(made["id"] == number, f"{made} is not host {number}")
+    client.await_host(number, lambda state: state == "LOST")
+    error = client.host(number)["error"]
+    expect(f"its worker is that of host {number - 1}, which has the address "
+           f"{worker.address}" in str(error), f"{error}")
+    client.ask("DELETE", f"/v1/hosts/{number}")
+    expect(client.host(number - 1)["state"] == "READY", "the first is lost")
+
+
 def main():
     workers = [Program("podworker", *WORKER) for _ in range(3)]
     podd = Program("podd", "--dev", "--listen", "127.0.0.1:0", "--log-level",
@@ -160,6 +173,7 @@ def main():
           "threads end")
     again = kill_and_return(client, 4 + ROUNDS)
     drain(client, 4 + ROUNDS)
+    two_names(client, again, 5 + ROUNDS)
     refused(422, "BAD_TEXT", lambda: client.ask(
         "POST", "/v1/hosts", {"address": "10.1.2.3:8470"}))
     expect(client.metrics()['podd_hosts{state="READY"}'] == 3, "metrics")
