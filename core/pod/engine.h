@@ -275,9 +275,12 @@ struct pod_transfer {
     bool finish;         // the stream is to be finished
     // What it is finished with, with a reference; NULL: all is well.
     struct pod_failure *failure;
-    bool numbered;   // a call bears the operation's number
-    bool borrows;    // its one piece is the buffer's own memory
-    uint64_t staged; // taken from the staging budget
+    bool numbered; // a call bears the operation's number
+    // Of the staging budget: what it has taken, and what is lent to it before
+    // that is there.
+    uint64_t staged;
+    uint64_t lent;
+    bool borrows; // its one piece is the buffer's own memory
     // With a host that moves whole buffers only (whole.c).
     bool gathering; // what comes goes to `whole`, which is written then
     struct pod_blob *whole;

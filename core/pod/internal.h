@@ -273,8 +273,9 @@ struct pod {
     struct pod_kicked unsent; // for pod_send
     atomic_bool has_unsent;   // that is not empty
 
-    struct pod_mutex staging_lock; // guards staging_used
+    struct pod_mutex staging_lock; // guards what follows
     uint64_t staging_used;
+    uint64_t staging_lent; // a part of it
 };
 
 // Numbers of driver calls that are not an operation's own begin here.
@@ -322,10 +323,12 @@ void pod_note_host(enum pod_log_level level, const struct pod_host *host,
                    enum pod_host_state state, const char *detail);
 
 // -------------------------------------------------------- given by others
-// staging.c: as pod_staging_take, for memory that is lent to readers; leaves
-// half of the budget to those who write.
+// staging.c: takes bytes of the budget for memory that is lent to a reader. At
+// most half of it is lent, so that readers leave room to those who write.
 bool pod_staging_lend(struct pod *pod, uint64_t bytes);
-// A blob's on_free: its bytes go back to the budget of the pod.
+// A loan's on_free.
+void pod_staging_loan_over(void *pod, size_t size);
+// The on_free of bytes that were taken.
 void pod_staging_on_free(void *pod, size_t size);
 
 // data.c: the bytes that reads keep.

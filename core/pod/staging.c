@@ -5,26 +5,43 @@
 
 #include "core/pod/internal.h"
 
-// Takes bytes if as many as `reserve` are left after it.
-static bool staging_take(struct pod *pod, uint64_t bytes, uint64_t reserve)
+static bool staging_take_locked(struct pod *pod, uint64_t bytes)
 {
-    pod_mutex_lock(&pod->staging_lock);
-    uint64_t left = pod->options.staging_bytes - pod->staging_used;
-    bool fits = left >= reserve && bytes <= left - reserve;
-    if (fits)
-        pod->staging_used += bytes;
-    pod_mutex_unlock(&pod->staging_lock);
-    return fits;
+    if (bytes > pod->options.staging_bytes - pod->staging_used)
+        return false;
+    pod->staging_used += bytes;
+    return true;
 }
 
 bool pod_staging_take(struct pod *pod, uint64_t bytes)
 {
-    return staging_take(pod, bytes, 0);
+    pod_mutex_lock(&pod->staging_lock);
+    bool fits = staging_take_locked(pod, bytes);
+    pod_mutex_unlock(&pod->staging_lock);
+    return fits;
 }
 
 bool pod_staging_lend(struct pod *pod, uint64_t bytes)
 {
-    return staging_take(pod, bytes, pod->options.staging_bytes / 2);
+    pod_mutex_lock(&pod->staging_lock);
+    uint64_t most = pod->options.staging_bytes / 2;
+    bool fits =
+        bytes <= most - pod->staging_lent && staging_take_locked(pod, bytes);
+    if (fits)
+        pod->staging_lent += bytes;
+    pod_mutex_unlock(&pod->staging_lock);
+    return fits;
+}
+
+void pod_staging_loan_over(void *arg, size_t size)
+{
+    struct pod *pod = arg;
+
+    pod_mutex_lock(&pod->staging_lock);
+    assert(size <= pod->staging_lent && size <= pod->staging_used);
+    pod->staging_lent -= size;
+    pod->staging_used -= size;
+    pod_mutex_unlock(&pod->staging_lock);
 }
 
 void pod_staging_give(struct pod *pod, uint64_t bytes)

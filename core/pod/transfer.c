@@ -51,6 +51,7 @@ void pod_transfer_unref(struct pod_transfer *transfer)
     pod_blob_unref(transfer->whole);
     pod_blob_unref(transfer->patch);
     pod_staging_give(transfer->pod, transfer->staged);
+    pod_staging_loan_over(transfer->pod, transfer->lent);
     pod_free(transfer);
 }
 
@@ -281,7 +282,7 @@ static void transfer_begin_loan(struct pod_transfer *transfer)
         !pod_staging_lend(transfer->pod, transfer->total))
         return;
     transfer->borrows = true;
-    transfer->staged = transfer->total;
+    transfer->lent = transfer->total;
 }
 
 void pod_transfer_start_locked(struct pod_transfer *transfer,
@@ -325,9 +326,9 @@ static void transfer_arrived(struct pod_transfer *transfer,
     slot->blob = answer->data;
     answer->data = NULL;
     if (transfer->borrows) { // from now on the budget follows the bytes
-        slot->blob->on_free = pod_staging_on_free;
+        slot->blob->on_free = pod_staging_loan_over;
         slot->blob->arg = transfer->pod;
-        transfer->staged = 0;
+        transfer->lent = 0;
     }
     if (transfer->to != NULL || transfer->stream != NULL)
         slot->arrived = true;

@@ -45,6 +45,32 @@ static void test_budget(void **state)
     hand_pod_fini(&hand);
 }
 
+// Half of the budget is lent at most; what is lent is taken from it.
+static void test_half_is_lent(void **state)
+{
+    (void)state;
+    struct hand_pod hand;
+
+    hand_pod_init(&hand);
+    assert_false(pod_staging_lend(&hand.pod, 501));
+    assert_false(pod_staging_lend(&hand.pod, UINT64_MAX));
+    assert_true(pod_staging_lend(&hand.pod, 300));
+    assert_int_equal(used(&hand), 300);
+    assert_false(pod_staging_lend(&hand.pod, 201));
+    assert_true(pod_staging_take(&hand.pod, 600));
+    assert_false(pod_staging_lend(&hand.pod, 101)); // others have the rest
+    assert_true(pod_staging_lend(&hand.pod, 100));
+    pod_staging_give(&hand.pod, 600);
+    assert_false(pod_staging_lend(&hand.pod, 101));
+    pod_staging_loan_over(&hand.pod, 300);
+    assert_int_equal(used(&hand), 100);
+    assert_true(pod_staging_lend(&hand.pod, 400));
+    pod_staging_loan_over(&hand.pod, 400);
+    pod_staging_loan_over(&hand.pod, 100);
+    assert_int_equal(used(&hand), 0);
+    hand_pod_fini(&hand);
+}
+
 // A read of `count` chunks of 100 bytes that has brought its bytes, as the
 // engine leaves it: bytes taken from the budget, chunks in the record.
 static struct pod_op *kept_read(struct hand_pod *hand, size_t count)
@@ -285,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_budget, check_no_leak),
+        cmocka_unit_test_teardown(test_half_is_lent, check_no_leak),
         cmocka_unit_test_teardown(test_bytes_can_be_taken_until_dropped,
                                   check_no_leak),
         cmocka_unit_test_teardown(test_budget_is_held_while_bytes_are_sent,
