@@ -59,8 +59,7 @@ static bool ahead_gives(const struct pod *pod, const struct pod_op *op)
 {
     if (op->kind == POD_KIND_WRITE || op->kind == POD_KIND_READ)
         return ahead_takes(op) && ahead_one_piece(pod, op);
-    // One with contents is several calls. A COPY has a transfer in case it
-    // needs one, which none on one host does.
+    // One with contents is several calls.
     return ahead_takes(op) &&
            !(op->kind == POD_KIND_ALLOCATE && op->transfer != NULL);
 }

@@ -84,7 +84,7 @@ void pod_core_running(struct pod_core *core, uint64_t number, bool runs)
 // Whether its worker could have stopped it, had it not been too late.
 static bool effect_interruptible(const struct pod *pod, const struct pod_op *op)
 {
-    if (op->transfer != NULL)
+    if (op->transfer != NULL || op->kind == POD_KIND_COPY)
         return true;
     if (op->kind != POD_KIND_EXECUTE)
         return false;

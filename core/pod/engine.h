@@ -45,7 +45,8 @@ void pod_metrics_ended_locked(struct pod *pod, const struct pod_op *op);
 
 // ------------------------------------------------------------ op_new.c
 
-// A record for a request, with room for all it will need; not in the table.
+// A record for a request, with room for all it will need, but for the transfer
+// of a COPY between hosts; not in the table.
 // `auto_counts`: EXECUTE: outputs that it allocates itself, by launch. NULL: no
 // memory.
 struct pod_op *pod_op_new(struct pod *pod, const struct pod_request *request,
@@ -427,7 +428,7 @@ struct pod_driver_observer pod_loss_observer(struct pod_host *host);
 // ------------------------------------------------------------- history.c
 
 // Expires what is too old or too many; a bounded number at a time.
-void pod_history_trim_locked(struct pod *pod, struct pod_after *after);
+void pod_history_trim_locked(struct pod *pod);
 // When the oldest is due, or POD_NEVER.
 int64_t pod_history_due_locked(const struct pod *pod);
 

@@ -313,7 +313,10 @@ void pod_hazard_commit_locked(struct pod *pod, struct pod_op *op)
         if (write->writer_before != NULL)
             pod_unpin_locked(pod, write->writer_before);
     }
-    op->write_count = 0;
+    // They were for taking it back. Freed here, by the thread that made them.
+    pod_free(op->writes);
+    op->writes = NULL;
+    op->write_count = op->write_capacity = 0;
 }
 
 static void hazard_hold_one(struct pod *pod, struct pod_op *maker, bool hold)

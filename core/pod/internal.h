@@ -237,6 +237,8 @@ struct pod {
     uint64_t open_count;     // not ended
     struct pod_list history; // pod_op.link: may expire, oldest first
     uint64_t history_count;
+    struct pod_list garbage; // pod_op.link: expired, to be freed
+    uint32_t garbage_count;
     struct pod_list data;         // pod_op.data_link: kept bytes, oldest first
     struct pod_list compiled;     // pod_compiled.link: to be found by content
     struct pod_list compiled_old; // the same: not to be found any more
@@ -290,6 +292,7 @@ struct pod_after {
     bool notes;  // the log is to be told something
     bool idle;   // pod->idle_cond is to be signalled
     bool later;  // outboxes are emptied by pod_send
+    bool makes;  // it makes records, and so frees expired ones
     struct pod_kicked kicked;
     struct pod_list lost;      // pod_call.link: of hosts that were removed
     struct pod_list transfers; // pod_transfer.after_link: push or finish

@@ -95,14 +95,11 @@ struct pod_call {
     enum pod_call_state state; // guarded by the outbox's lock
     bool open;                 // queued or sent; guarded by the engine's lock
     bool cancel_asked;
-    struct pod_list host_link; // in host->calls while open
     bool begun;                // its host has said so
-    bool watched;              // the rest is stall.c's
+    bool watched;              // for being stalled (stall.c)
+    struct pod_list host_link; // in host->calls while open
     int64_t since_ns;          // when something was heard of it last
     struct pod_stall *stall;   // NULL: it is not stalled
-    // Meaning is the kind's: slot of a transfer, launch group, PEER_COPY: host
-    // that has the data.
-    uint32_t index;
     struct pod *pod;
     struct pod_op *op;             // NULL: of `compiled`
     struct pod_compiled *compiled; // COMPILE, FREE_PROGRAM: whose it is
@@ -111,10 +108,13 @@ struct pod_call {
     struct pod_trace *trace; // the same operation's, for as long as it is open
     uint64_t number;       // for the driver: the operation's or an internal one
     const uint64_t *waits; // what it may be sent ahead of: the operation's
-    uint32_t wait_count;
     const uint64_t *orders;
+    uint32_t wait_count;
     uint32_t order_count;
     uint32_t worker_core;
+    // Meaning is the kind's: slot of a transfer, launch group, PEER_COPY: host
+    // that has the data.
+    uint32_t index;
     uint64_t handle; // what it works on, for the driver
     uint64_t offset; // READ, LEND, WRITE
     size_t count;
@@ -253,7 +253,7 @@ struct pod_op {
     struct pod_load_use *load_uses; // EXECUTE: one a replica
 
     // ---- the work
-    struct pod_transfer *transfer; // NULL: moves no bytes
+    struct pod_transfer *transfer; // NULL: no bytes go through podd
     enum pod_op_stage stage;
     // What the answers so far say it comes to; SUCCEEDED until a bad one.
     enum pod_sched_state outcome;

@@ -7,6 +7,9 @@
 
 #include "core/base/mem.h"
 
+// Blocks up to here are what malloc keeps for each thread.
+_Static_assert(sizeof(struct pod_op) <= 1024, "records come fast from malloc");
+
 static struct pod_op *op_calloc(enum pod_kind kind)
 {
     struct pod_op *op = pod_calloc(1, sizeof(*op));
@@ -190,12 +193,6 @@ static bool op_new_read(struct pod *pod, struct pod_op *op,
     return op->shape != NULL && op_room_uses(op, 1, 0);
 }
 
-static bool op_new_copy(struct pod *pod, struct pod_op *op)
-{
-    op->transfer = pod_transfer_new(pod, op);
-    return op->transfer != NULL && op_room_uses(op, 1, 1);
-}
-
 static bool op_new_compile(struct pod *pod, struct pod_op *op,
                            const struct pod_request *request)
 {
@@ -321,7 +318,7 @@ static bool op_new_kind(struct pod *pod, struct pod_op *op,
     case POD_KIND_READ:
         return op_new_read(pod, op, request);
     case POD_KIND_COPY:
-        return op_new_copy(pod, op);
+        return op_room_uses(op, 1, 1);
     case POD_KIND_COMPILE:
         return op_new_compile(pod, op, request);
     case POD_KIND_LOAD:

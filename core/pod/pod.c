@@ -13,6 +13,7 @@
 enum {
     POD_DEFAULT_CHUNK = 4 << 20,
     POD_DEFAULT_CHANGES = 128 * 1024,
+    POD_GARBAGE_MAX = 64, // expired records that are left to submissions
 };
 
 static struct pod_failure *pod_new_fallback(const struct pod *pod)
@@ -28,6 +29,7 @@ static void pod_init_lists(struct pod *pod)
 {
     pod_list_init(&pod->open);
     pod_list_init(&pod->history);
+    pod_list_init(&pod->garbage);
     pod_list_init(&pod->data);
     pod_list_init(&pod->compiled);
     pod_list_init(&pod->compiled_old);
@@ -123,6 +125,14 @@ static void pod_send_later_locked(struct pod *pod, struct pod_kicked *kicked)
     atomic_store(&pod->has_unsent, pod->unsent.count > 0);
 }
 
+static void pod_free_garbage(struct pod *pod, struct pod_list *garbage)
+{
+    struct pod_list *item;
+
+    while ((item = pod_list_pop_front(garbage)) != NULL)
+        pod_op_free(pod, POD_CONTAINER(item, struct pod_op, link));
+}
+
 static void pod_after_run(struct pod_after *after)
 {
     struct pod *pod = after->pod;
@@ -134,19 +144,29 @@ static void pod_after_run(struct pod_after *after)
     while ((item = pod_list_pop_front(&after->transfers)) != NULL)
         pod_transfer_after(
             POD_CONTAINER(item, struct pod_transfer, after_link));
-    while ((item = pod_list_pop_front(&after->garbage)) != NULL)
-        pod_op_free(pod, POD_CONTAINER(item, struct pod_op, link));
+    pod_free_garbage(pod, &after->garbage);
     if (after->notify && pod->options.notify != NULL)
         pod->options.notify(pod->options.notify_arg);
     if (after->notes)
         pod_notes_write(pod);
 }
 
+// A thread gets back fast what it has freed itself, so submissions free the
+// records that have expired, unless those are many.
+static void pod_take_garbage_locked(struct pod *pod, struct pod_after *after)
+{
+    if (!after->makes && pod->garbage_count < POD_GARBAGE_MAX)
+        return;
+    pod_list_splice(&after->garbage, &pod->garbage);
+    pod->garbage_count = 0;
+}
+
 void pod_leave(struct pod *pod, struct pod_after *after)
 {
     pod_run_local_locked(pod, after);
     pod_host_drained_locked(pod, after);
-    pod_history_trim_locked(pod, after);
+    pod_history_trim_locked(pod);
+    pod_take_garbage_locked(pod, after);
     if (pod_due_locked(pod) < pod->timer_ns)
         pod_cond_signal(&pod->timer_cond);
     if (pod_changes_disarm(&pod->changes))
@@ -360,6 +380,7 @@ void pod_destroy(struct pod *pod)
     if (pod == NULL)
         return;
     pod_free_operations(pod);
+    pod_free_garbage(pod, &pod->garbage);
     pod_stall_fini(pod);
     pod_list_splice(&pod->compiled, &pod->compiled_old);
     while ((item = pod_list_pop_front(&pod->compiled)) != NULL)

@@ -216,8 +216,7 @@ static void history_leave_host(struct pod *pod, struct pod_host *host)
     pod_host_release_locked(pod, host);
 }
 
-static void history_expire(struct pod *pod, struct pod_op *op,
-                           struct pod_after *after)
+static void history_expire(struct pod *pod, struct pod_op *op)
 {
     pod_list_remove(&op->link);
     pod->history_count--;
@@ -228,7 +227,8 @@ static void history_expire(struct pod *pod, struct pod_op *op,
     history_expire_handle(pod, op);
     if (op->host != POD_NO_ID)
         history_leave_host(pod, pod->hosts[op->host]);
-    pod_list_push_back(&after->garbage, &op->link);
+    pod_list_push_back(&pod->garbage, &op->link);
+    pod->garbage_count++;
 }
 
 // A failed or lost handle can be named again while its record is history: what
@@ -251,7 +251,7 @@ static bool history_due(const struct pod *pod, const struct pod_op *oldest)
            due <= pod->now_ns;
 }
 
-void pod_history_trim_locked(struct pod *pod, struct pod_after *after)
+void pod_history_trim_locked(struct pod *pod)
 {
     for (int i = 0; i < HISTORY_BATCH && !pod_list_empty(&pod->history); i++) {
         struct pod_op *oldest =
@@ -259,7 +259,7 @@ void pod_history_trim_locked(struct pod *pod, struct pod_after *after)
         if (!history_due(pod, oldest))
             return;
         if (!history_recall(pod, oldest))
-            history_expire(pod, oldest, after);
+            history_expire(pod, oldest);
     }
 }
 

@@ -57,6 +57,30 @@ static bool batch_plan_outputs(const struct pod_batch *batch,
     return same;
 }
 
+// The host of a buffer for ever, POD_NO_ID: it is not known yet.
+static uint32_t batch_host_of(const struct pod_batch *batch,
+                              const struct pod_ref *ref)
+{
+    const struct pod_op *op = NULL;
+
+    if (ref->kind == POD_REF_BUFFER)
+        op = pod_table_get(&batch->pod->table, ref->number);
+    return op != NULL && op->buffer != NULL ? op->buffer->host : POD_NO_ID;
+}
+
+// A copy needs a transfer only if it may move bytes between hosts.
+static void batch_plan_copy(const struct pod_batch *batch,
+                            struct pod_batch_item *item)
+{
+    const struct pod_request *request = item->request;
+
+    if (request->kind != POD_KIND_COPY)
+        return;
+    uint32_t from = batch_host_of(batch, &request->copy.from);
+    item->crosses =
+        from == POD_NO_ID || from != batch_host_of(batch, &request->copy.to);
+}
+
 // Gives each operation its place among the numbers and among the turns. False:
 // the plan is not what it was (the caller asked whether it still holds).
 static bool batch_plan_locked(struct pod_batch *batch)
@@ -68,6 +92,7 @@ static bool batch_plan_locked(struct pod_batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         struct pod_batch_item *item = &batch->items[i];
         same = batch_plan_outputs(batch, item) && same;
+        batch_plan_copy(batch, item);
         item->place = places + item->output_count;
         places = item->place + 1;
     }
@@ -152,7 +177,10 @@ static bool batch_make_item(struct pod_batch *batch,
     }
     item->op = pod_op_new(batch->pod, item->request, item->auto_counts);
     batch->ops[item->index] = item->op;
-    return item->op != NULL;
+    if (item->op == NULL || !item->crosses)
+        return item->op != NULL;
+    item->op->transfer = pod_transfer_new(batch->pod, item->op);
+    return item->op->transfer != NULL;
 }
 
 // The operation of the graph itself, which comes first.
@@ -560,6 +588,7 @@ static enum pod_code batch_try(struct pod_batch *batch, uint64_t *out_numbers,
         batch_undo_locked(batch);
     }
     after.later = batch->later;
+    after.makes = true;
     pod_leave(batch->pod, &after);
     return code;
 }

@@ -23,6 +23,7 @@ struct pod_batch_item {
     size_t place;        // of op in the order of numbers
     size_t output_count; // automatic ones, of all launches
     size_t *auto_counts; // by launch; NULL if the request has none
+    bool crosses;        // a COPY that may go from one host to another
     bool left_out;       // a fault was found before: it has no record
     bool marked;         // its marks and hazards are made, at least in part
     bool passed;         // it was checked: later ones may refer to it
