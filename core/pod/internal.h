@@ -77,6 +77,7 @@ struct pod_host {
     struct pod_list outbox;  // pod_call.link, in order
     struct pod_list cancels; // pod_call.cancel_link
     bool draining;           // some thread makes its calls now
+    bool left;               // calls are left to its own thread
     bool stopping;
     bool ends;      // stopping for good: its thread closes the driver
     bool reconnect; // the driver is to be told so

@@ -90,6 +90,7 @@ void pod_kicked_add(struct pod_kicked *kicked, struct pod_host *host)
         return;
     }
     pod_mutex_lock(&host->outbox_lock);
+    host->left = true;
     pod_cond_broadcast(&host->outbox_cond);
     pod_mutex_unlock(&host->outbox_lock);
 }
@@ -373,7 +374,8 @@ void pod_outbox_drain(struct pod_host *host)
         host->draining = true;
         outbox_turn_locked(host, OUTBOX_TURN);
         host->draining = false;
-        if (host->stopping || outbox_waits(host))
+        host->left = outbox_waits(host);
+        if (host->stopping || host->left)
             pod_cond_broadcast(&host->outbox_cond);
     }
     pod_mutex_unlock(&host->outbox_lock);
@@ -385,13 +387,14 @@ static void *outbox_thread(void *arg)
 
     pod_mutex_lock(&host->outbox_lock);
     while (!host->stopping) {
-        if (host->draining || !outbox_waits(host)) {
+        if (host->draining || !host->left) {
             pod_cond_wait(&host->outbox_cond, &host->outbox_lock);
             continue;
         }
         host->draining = true;
         outbox_turn_locked(host, OUTBOX_TURN);
         host->draining = false;
+        host->left = outbox_waits(host);
     }
     while (host->ends && host->draining)
         pod_cond_wait(&host->outbox_cond, &host->outbox_lock);
