@@ -238,8 +238,8 @@ struct pod_op {
     // Those of `deps` that it may be sent ahead of: the first must go well, the
     // others must only end (fixed).
     uint64_t *waits;
-    uint32_t wait_count;
     uint64_t *orders;
+    uint32_t wait_count;
     uint32_t order_count;
     uint64_t dep_mark; // scratch of the submission that looked at it last
     size_t dep_index;
@@ -261,6 +261,7 @@ struct pod_op {
     struct pod_call *calls; // one a host: COMPILE, RESET, EXECUTE, FREE
     size_t call_count;
     uint32_t open_calls;
+    uint32_t open_leaves;     // of an automatic tuple that is being made
     struct pod_stall *stalls; // its calls that are stalled; NULL: none
     struct pod_driver_launch *driver_launches; // EXECUTE, grouped by call
     uint32_t *group_starts;  // first launch of each call; call_count + 1
@@ -276,8 +277,7 @@ struct pod_op {
     struct pod_outcome *outcomes;
     size_t outcome_count;
     size_t outcome_room;     // COMPILE: hosts there were when it was asked for
-    struct pod_op *tuple_of; // leaf of an automatic tuple that is being made
-    uint32_t open_leaves;
+    struct pod_op *tuple_of; // the automatic tuple whose leaf it makes
 
     // ---- the end
     // Set before it ends if it fails by itself; from its cause if it is
@@ -286,19 +286,19 @@ struct pod_op {
     struct pod_causes *causes; // NULL: it is its own root, or no memory
     uint64_t root;             // number of the root; 0: ended well
     enum pod_cancel_outcome cancel;
-    char *cancel_reason;
     bool cancel_cascade;
+    char *cancel_reason;
 
     // ---- what keeps it
     uint32_t pins; // last writer of a buffer, and the like
 
     // ---- READ without a stream: its bytes (data.c)
+    bool keeps_data; // it is such a read (fixed)
+    bool has_data;   // they are there and may be taken
+    bool data_dropped;
     struct pod_blob **chunks;
     size_t chunk_count;
-    uint64_t kept_bytes; // taken from the staging budget
-    bool keeps_data;     // it is such a read (fixed)
-    bool has_data;       // they are there and may be taken
-    bool data_dropped;
+    uint64_t kept_bytes;       // taken from the staging budget
     int64_t data_until_ns;     // monotonic: when they are dropped
     struct pod_list data_link; // in pod->data, by time
     struct pod_shape *shape;   // of the buffer that was read; NULL: raw

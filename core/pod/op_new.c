@@ -7,8 +7,8 @@
 
 #include "core/base/mem.h"
 
-// Blocks up to here are what malloc keeps for each thread.
-_Static_assert(sizeof(struct pod_op) <= 1024, "records come fast from malloc");
+// Before it makes a larger block malloc tidies all that were freed.
+_Static_assert(sizeof(struct pod_op) <= 1000, "records come fast from malloc");
 
 static struct pod_op *op_calloc(enum pod_kind kind)
 {
