@@ -9,6 +9,8 @@
 #include "api/problem.h"
 #include "core/base/clock.h"
 
+enum { TIME_SECOND_BYTES = sizeof("2026-01-01T00:00:00.") - 1 };
+
 struct api_build api_build_object(void)
 {
     json_t *json = json_object();
@@ -107,23 +109,39 @@ static char *time_put(char *at, int value, int width, char after)
     return at + 1;
 }
 
-const char *api_time_print(int64_t wall_ns, char buffer[API_TIME_BYTES])
+// The times of an answer are close to each other: "2026-01-01T00:00:00." of
+// the last second that this thread asked for.
+static const char *time_second(time_t second)
 {
-    int64_t fraction = wall_ns % POD_NS_PER_S;
-    time_t seconds = (time_t)(wall_ns / POD_NS_PER_S);
+    static _Thread_local struct {
+        time_t second;
+        char text[TIME_SECOND_BYTES + 1]; // empty: of none
+    } last;
+    if (last.second == second && last.text[0] != '\0')
+        return last.text;
     struct tm parts;
-    if (fraction < 0) {
-        fraction += POD_NS_PER_S;
-        seconds--;
-    }
-    (void)gmtime_r(&seconds, &parts);
-    char *at = time_put(buffer, parts.tm_year + 1900, 4, '-');
+    (void)gmtime_r(&second, &parts);
+    char *at = time_put(last.text, parts.tm_year + 1900, 4, '-');
     at = time_put(at, parts.tm_mon + 1, 2, '-');
     at = time_put(at, parts.tm_mday, 2, 'T');
     at = time_put(at, parts.tm_hour, 2, ':');
     at = time_put(at, parts.tm_min, 2, ':');
-    at = time_put(at, parts.tm_sec, 2, '.');
-    *time_put(at, (int)(fraction / 1000), 6, 'Z') = '\0';
+    *time_put(at, parts.tm_sec, 2, '.') = '\0';
+    last.second = second;
+    return last.text;
+}
+
+const char *api_time_print(int64_t wall_ns, char buffer[API_TIME_BYTES])
+{
+    int64_t fraction = wall_ns % POD_NS_PER_S;
+    time_t second = (time_t)(wall_ns / POD_NS_PER_S);
+    if (fraction < 0) {
+        fraction += POD_NS_PER_S;
+        second--;
+    }
+    memcpy(buffer, time_second(second), TIME_SECOND_BYTES);
+    *time_put(buffer + TIME_SECOND_BYTES, (int)(fraction / 1000), 6, 'Z') =
+        '\0';
     return buffer;
 }
 
