@@ -477,7 +477,6 @@ static void bench_run(const struct bench_work *work)
 
     echo_start(&echo, &work->bare);
     bench_open(&site, work->workers);
-    echo_connect(&echo);
     work->prepare(&site);
     bench_round(work, &site, &echo, &warm);
     for (size_t i = 0; i < BENCH_ROUNDS; i++)

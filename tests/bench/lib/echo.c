@@ -189,38 +189,19 @@ static void echo_serve(const struct echo_options *options, int output)
     }
 }
 
-void echo_start(struct echo *echo, const struct echo_options *options)
-{
-    int pipes[2];
-
-    *echo = (struct echo){.options = *options};
-    if (pipe(pipes) != 0)
-        echo_die("no pipe");
-    echo->pid = fork();
-    if (echo->pid == 0)
-        echo_serve(options, pipes[1]);
-    close(pipes[1]);
-    if (read(pipes[0], &echo->port, sizeof(echo->port)) != sizeof(echo->port))
-        echo_die("the server did not start");
-    close(pipes[0]);
-}
-
 // --------------------------------------------------------------------- client
 
-void echo_connect(struct echo *echo)
+static void client_connect(struct echo_client *client,
+                           const struct echo_options *options, unsigned port)
 {
-    struct echo_client *client = calloc(1, sizeof(*client));
     const grpc_channel_args arguments = echo_arguments();
     grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA},
                       {.op = GRPC_OP_RECV_INITIAL_METADATA}};
     char target[32];
 
-    if (client == NULL)
-        echo_die("no memory");
     grpc_init();
-    echo_init(&client->end, echo->options.request_bytes,
-              echo->options.pool_bytes);
-    snprintf(target, sizeof(target), "127.0.0.1:%u", echo->port);
+    echo_init(&client->end, options->request_bytes, options->pool_bytes);
+    snprintf(target, sizeof(target), "127.0.0.1:%u", port);
     grpc_channel_credentials *plain = grpc_insecure_credentials_create();
     client->channel = grpc_channel_create(target, plain, &arguments);
     grpc_channel_credentials_release(plain);
@@ -233,12 +214,11 @@ void echo_connect(struct echo *echo)
     echo_batch(&client->end, ops, 2, &echo_opened);
     (void)echo_next(&client->end);
     echo_receive(&client->end);
-    echo->client = client;
 }
 
-double echo_run(struct echo *echo, double seconds)
+static double client_run(struct echo_client *client, unsigned window,
+                         double seconds)
 {
-    struct echo_client *client = echo->client;
     uint64_t before = client->received;
     int64_t begin = pod_clock_mono(&pod_clock_system);
     int64_t now = begin;
@@ -246,7 +226,7 @@ double echo_run(struct echo *echo, double seconds)
 
     do {
         if (now < end && !client->end.sending &&
-            client->sent - client->received < echo->options.window) {
+            client->sent - client->received < window) {
             client->sent++;
             echo_send(&client->end);
         }
@@ -257,8 +237,81 @@ double echo_run(struct echo *echo, double seconds)
     return (double)(client->received - before) / ((double)(now - begin) / 1e9);
 }
 
+// Runs as often as it is asked to, until it is killed.
+static void client_serve(const struct echo_options *options, unsigned port,
+                         int input, int output)
+{
+    struct echo_client client = {.sent = 0};
+    double seconds = 0;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    client_connect(&client, options, port);
+    while (read(input, &seconds, sizeof(seconds)) == sizeof(seconds)) {
+        double rate = client_run(&client, options->window, seconds);
+        if (write(output, &rate, sizeof(rate)) != sizeof(rate))
+            echo_die("no pipe");
+    }
+    exit(0);
+}
+
+// --------------------------------------------------------------- both together
+
+static unsigned echo_start_server(struct echo *echo)
+{
+    unsigned port = 0;
+    int pipes[2];
+
+    if (pipe(pipes) != 0)
+        echo_die("no pipe");
+    echo->server = fork();
+    if (echo->server == 0)
+        echo_serve(&echo->options, pipes[1]);
+    close(pipes[1]);
+    if (read(pipes[0], &port, sizeof(port)) != sizeof(port))
+        echo_die("the server did not start");
+    close(pipes[0]);
+    return port;
+}
+
+static void echo_start_client(struct echo *echo, unsigned port)
+{
+    int asks[2];
+    int answers[2];
+
+    if (pipe(asks) != 0 || pipe(answers) != 0)
+        echo_die("no pipe");
+    echo->client = fork();
+    if (echo->client == 0)
+        client_serve(&echo->options, port, asks[0], answers[1]);
+    close(asks[0]);
+    close(answers[1]);
+    echo->ask = asks[1];
+    echo->answer = answers[0];
+}
+
+void echo_start(struct echo *echo, const struct echo_options *options)
+{
+    *echo = (struct echo){.options = *options};
+    echo_start_client(echo, echo_start_server(echo));
+}
+
+double echo_run(struct echo *echo, double seconds)
+{
+    double rate = 0;
+
+    if (write(echo->ask, &seconds, sizeof(seconds)) != sizeof(seconds) ||
+        read(echo->answer, &rate, sizeof(rate)) != sizeof(rate))
+        echo_die("the client has ended");
+    return rate;
+}
+
 void echo_stop(struct echo *echo)
 {
-    kill(echo->pid, SIGKILL);
-    waitpid(echo->pid, NULL, 0);
+    // The client waits for a question, and does not see its stream end.
+    kill(echo->server, SIGKILL);
+    kill(echo->client, SIGKILL);
+    waitpid(echo->client, NULL, 0);
+    waitpid(echo->server, NULL, 0);
+    close(echo->ask);
+    close(echo->answer);
 }
