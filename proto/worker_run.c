@@ -311,6 +311,7 @@ static struct pod_driver_call run_describe(struct worker_op *op)
     return (struct pod_driver_call){
         .op = op->driver_op,
         .priority = op->request.priority,
+        .here = true,
         .started =
             op->request.want_started || op->request.kind == WORKER_EXECUTE
                 ? run_started

@@ -3,11 +3,12 @@
 //
 // All calls are asynchronous and return at once, whatever the state of the
 // host. Every call takes the number of its operation and one completion, which
-// is called exactly once, from a thread of the driver, never inline and never
-// with a lock of the driver held. The order of calls of one thread is kept by
-// the host for what must not be swapped: a call sees the effects of calls on
-// the same handles whose completion has been given, or that it names in
-// `waits`. All else may run in any order.
+// is called exactly once, from a thread of the driver, never with a lock of the
+// driver held, and inline only if the call says that it may be (`here`). The
+// order of calls of one thread is kept by the host for what must not be
+// swapped: a call sees the effects of calls on the same handles whose
+// completion has been given, or that it names in `waits`. All else may run in
+// any order.
 //
 // Handles are operation numbers: the buffer, program or load that operation 17
 // made is handle 17 on every host that has it. Cores are the host's own
@@ -52,6 +53,9 @@ struct pod_driver_call {
     const uint64_t *orders;
     size_t order_count;
     int priority; // orders what is queued on one core, higher first
+    // The caller can do with its completion inside the call: what takes but a
+    // moment may be carried out and completed before the call returns.
+    bool here;
     // Where it comes from, for logs and traces: the request (NULL: not known;
     // borrowed during the call), the pod's operation (0: none) and its span.
     struct pod_trace *trace;

@@ -118,6 +118,7 @@ static bool fault_take(struct fault *fault, enum pod_fault_kind kind,
     through->started = call->started == NULL ? NULL : pod_fault_on_started;
     through->done = pod_fault_on_done;
     through->arg = own;
+    through->here = false;
     return true;
 }
 

@@ -12,6 +12,8 @@
 //   one a core: executions, by priority, then in the order they came; gangs
 //             among themselves always in the order they came, so that gangs
 //             which all hosts get in one order cannot wait for each other
+// Writes, reads, copies and allocations of a few bytes do not wait for those
+// threads if their caller may carry them out itself.
 //
 // Buffers, programs and loads are counted references: one that is freed while
 // it is in use goes when its last user ends. A call that would write a buffer
@@ -35,6 +37,9 @@
 
 enum {
     POD_INPROC_CHUNK_BYTES = 1 << 20,
+    // Of a call that its caller may carry out (pod_driver_call.here): the time
+    // for these bytes is less than that of a change of threads.
+    POD_INPROC_BRIEF_BYTES = 16 << 10,
     POD_INPROC_MAX_CORES = 4096,
     // Calls that can be refused for lack of memory at a time. Only beyond it is
     // a completion called inline.

@@ -375,6 +375,52 @@ void pod_inproc_task_wake_locked(struct inproc *driver,
         pod_cond_signal(&driver->lanes[task->parts[i].lane].wake);
 }
 
+// Whether it takes less time than a change of threads.
+static bool task_brief_locked(const struct inproc *driver,
+                              const struct inproc_task *task)
+{
+    const struct inproc_allocate *allocate = &task->as.allocate;
+    const struct inproc_handle *handle;
+
+    switch (task->kind) {
+    case INPROC_ALLOCATE:
+        return (allocate->shaped ? (uint64_t)pod_shape_bytes(&allocate->shape)
+                                 : allocate->bytes) <= POD_INPROC_BRIEF_BYTES;
+    case INPROC_WRITE:
+    case INPROC_READ:
+        return task->as.transfer.count <= POD_INPROC_BRIEF_BYTES;
+    case INPROC_COPY:
+        handle = pod_map_get(&driver->handles, task->as.copy.from);
+        return handle != NULL && handle->kind == INPROC_BUFFER &&
+               handle->value.bytes <= POD_INPROC_BRIEF_BYTES;
+    case INPROC_TUPLE:
+    case INPROC_DEALLOCATE:
+    case INPROC_COMPILE:
+    case INPROC_FREE_PROGRAM:
+    case INPROC_LOAD:
+    case INPROC_UNLOAD:
+    case INPROC_EXECUTE:
+    case INPROC_RESET:
+        break;
+    }
+    return false;
+}
+
+// Carries out, in the thread of its caller, what has just been queued; false:
+// its lane is to do it.
+static bool task_run_here_locked(struct inproc *driver,
+                                 struct inproc_task *task)
+{
+    struct inproc_part *part = &task->parts[0];
+
+    if (!task->call.here || driver->state != INPROC_OPEN ||
+        part->item.queue == NULL || !task_brief_locked(driver, task))
+        return false;
+    pod_queue_remove(&part->item);
+    pod_inproc_run_locked(driver, part);
+    return true;
+}
+
 // Submits a task of one part; NULL: there was no memory for it.
 void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
                             const struct pod_driver_call *call, uint32_t lane)
@@ -389,8 +435,10 @@ void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
     task->parts[0].lane = lane;
     pod_mutex_lock(&driver->lock);
     pod_inproc_task_submit_locked(driver, task, &trash);
+    bool done = task_run_here_locked(driver, task);
     pod_mutex_unlock(&driver->lock);
     // Not before: the lane would wake only to wait for the lock.
-    pod_cond_signal(&driver->lanes[lane].wake);
+    if (!done)
+        pod_cond_signal(&driver->lanes[lane].wake);
     pod_inproc_trash_empty(driver, &trash);
 }
