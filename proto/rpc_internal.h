@@ -29,6 +29,9 @@ void rpc_loop_remove(struct rpc_loop *loop, struct rpc_stream *stream);
 // Has the loop's thread call rpc_stream_flush within RPC_SOON_MS, and holds a
 // reference until then; false: that would take a wake of its own.
 bool rpc_loop_flush_soon(struct rpc_loop *loop, struct rpc_stream *stream);
+// A message of one operation or one answer has come, as far as its size says.
+// From the loop's thread.
+void rpc_loop_small_came(struct rpc_loop *loop);
 // Sends what is queued.
 void rpc_stream_flush(struct rpc_stream *stream);
 // Once for a loop; it goes on until the loop is freed.

@@ -4,6 +4,7 @@
 #include <grpc/support/time.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,11 @@ struct rpc_loop {
     void *tick_arg;
     // When the thread looks around next, at the latest.
     _Atomic int64_t awake_ns;
+    // The thread's own: when the last small message came, and until when it
+    // looks for the next one before it sleeps.
+    int64_t small_ns;
+    int64_t eager_ns;
+    int64_t modest_ns;     // until then it does not look at all
     struct pod_mutex lock; // guards the rest
     struct pod_list soon;  // streams to be flushed, each with a reference
     struct pod_cond changed;
@@ -50,6 +56,16 @@ static void loop_has_come(void)
 enum { LOOP_IDLE_MS = 1000 };
 
 #define LOOP_NS_PER_MS (POD_NS_PER_S / 1000)
+
+// How long the thread looks for the next small message when the last two came
+// close upon each other: somebody waits for each operation before the next.
+#define LOOP_EAGER_NS (INT64_C(100) * 1000)
+#define LOOP_NEAR_NS  (2 * LOOP_EAGER_NS)
+// Another thread that keeps the processor for so long has more to do, and then
+// it is better to sleep, for one that is woken comes first. So the thread does
+// for a while.
+#define LOOP_TAKEN_NS  (INT64_C(500) * 1000)
+#define LOOP_MODEST_NS POD_NS_PER_S
 
 // `busy`: there was something to do a moment ago, and there may be something to
 // flush soon.
@@ -91,6 +107,35 @@ static void loop_flush(struct rpc_loop *loop)
     } while (item != NULL);
 }
 
+void rpc_loop_small_came(struct rpc_loop *loop)
+{
+    int64_t now_ns = loop_now();
+    bool near = now_ns - loop->small_ns <= LOOP_NEAR_NS;
+    loop->small_ns = now_ns;
+    loop->eager_ns =
+        near && now_ns >= loop->modest_ns ? now_ns + LOOP_EAGER_NS : 0;
+}
+
+// Looks for an event while nobody else wants the processor: one that stays
+// awake hears of a message far sooner than one that sleeps.
+static grpc_event loop_look(struct rpc_loop *loop)
+{
+    grpc_event event = {.type = GRPC_QUEUE_TIMEOUT};
+    int64_t now_ns = loop_now();
+    while (event.type == GRPC_QUEUE_TIMEOUT && now_ns < loop->eager_ns) {
+        event = grpc_completion_queue_next(
+            loop->queue, gpr_inf_past(GPR_CLOCK_MONOTONIC), NULL);
+        if (event.type != GRPC_QUEUE_TIMEOUT)
+            break;
+        int64_t before_ns = loop_now();
+        (void)sched_yield();
+        now_ns = loop_now();
+        if (now_ns - before_ns > LOOP_TAKEN_NS)
+            loop->modest_ns = now_ns + LOOP_MODEST_NS;
+    }
+    return event;
+}
+
 static grpc_event loop_next(struct rpc_loop *loop, int64_t next_tick_ns,
                             bool busy)
 {
@@ -99,7 +144,9 @@ static grpc_event loop_next(struct rpc_loop *loop, int64_t next_tick_ns,
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                      gpr_time_from_nanos(wait_ns, GPR_TIMESPAN));
     atomic_store(&loop->awake_ns, pod_time_add(loop_now(), wait_ns));
-    grpc_event event = grpc_completion_queue_next(loop->queue, deadline, NULL);
+    grpc_event event = loop_look(loop);
+    if (event.type == GRPC_QUEUE_TIMEOUT)
+        event = grpc_completion_queue_next(loop->queue, deadline, NULL);
     atomic_store(&loop->awake_ns, 0); // it is
     return event;
 }

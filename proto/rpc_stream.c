@@ -17,7 +17,11 @@
 #include "core/base/mem.h"
 #include "proto/rpc_internal.h"
 
-enum { STREAM_BIG_BYTES = 64 << 10, STREAM_APART_NS = 50 * 1000 };
+enum {
+    STREAM_SMALL_BYTES = 256,
+    STREAM_BIG_BYTES = 64 << 10,
+    STREAM_APART_NS = 50 * 1000
+};
 
 #define STREAM_OF(tag, member) POD_CONTAINER(tag, struct rpc_stream, member)
 
@@ -340,7 +344,10 @@ static void stream_received(struct rpc_tag *tag, bool ok)
         return;
     }
     // While a big one is handled, the other side can go on.
-    bool big = grpc_byte_buffer_length(buffer) >= STREAM_BIG_BYTES;
+    size_t bytes = grpc_byte_buffer_length(buffer);
+    bool big = bytes >= STREAM_BIG_BYTES;
+    if (bytes <= STREAM_SMALL_BYTES)
+        rpc_loop_small_came(stream->loop);
     if (big)
         stream_read_on(stream);
     if (!rpc_bytes_flatten(buffer, &flat)) {
