@@ -143,9 +143,9 @@ struct pod_device_ops {
     // copy: *out_blob, of which nobody may change a byte, stays as it is
     // whatever becomes of the buffer and of the device. A buffer that is
     // written while its memory is lent gets other memory first; what the core
-    // has in use does not change. So each loan may keep memory of the size of
-    // the whole buffer beside that, and the caller must bound it. *out_blob
-    // NULL: a copy is as cheap; the caller reads. NULL: the device never does.
+    // has in use does not change. So a loan may keep memory of the size of the
+    // whole buffer beside that; the device bounds what is kept so. *out_blob
+    // NULL: it does not lend this; the caller reads. NULL: it never lends.
     enum pod_code (*lend)(struct pod_device *device,
                           struct pod_device_buffer *buffer, uint64_t offset,
                           size_t count, const struct pod_interrupt *interrupt,

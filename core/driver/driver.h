@@ -198,9 +198,10 @@ struct pod_driver_ops {
                  uint64_t buffer, uint64_t offset, size_t count);
     // As read, but the result may be the buffer's own memory, and is only to be
     // looked at. It stays as it is, and keeps all of the buffer's memory,
-    // whatever becomes of the buffer, the host and the driver: whoever holds it
-    // must bound what is held. Only of drivers with POD_DRIVER_NEAR; without
-    // POD_DRIVER_LENDS it is a read. NULL: the driver never lends.
+    // whatever becomes of the buffer, the host and the driver. Who holds much
+    // for long accounts for it; a device only sees to it that there is an end
+    // to it. Without POD_DRIVER_LENDS it is a read. NULL: the driver never
+    // lends.
     void (*lend)(struct pod_driver *driver, const struct pod_driver_call *call,
                  uint64_t buffer, uint64_t offset, size_t count);
     // Both buffers are of this host and of one size.

@@ -371,6 +371,39 @@ static void test_no_memory_for_another_block(void **state)
     release(other);
 }
 
+// Memory that is lent and no buffer's is bounded: beyond that it is copied.
+static void test_loans_are_bounded(void **state)
+{
+    const uint64_t bytes = (UINT64_C(256) << 20) + 1; // no page is touched
+    const struct pod_reference_options options = {.core_count = 1,
+                                                  .memory_bytes = bytes};
+    struct pod_device *device;
+    struct pod_device_buffer *buffer;
+    struct pod_blob *loan = NULL;
+    struct pod_blob *none = NULL;
+
+    (void)state;
+    assert_int_equal(pod_reference_device_new(&options, &device, NULL), POD_OK);
+    assert_int_equal(
+        device->ops->allocate(device, 0, NULL, bytes, &buffer, NULL), POD_OK);
+    assert_int_equal(
+        device->ops->lend(device, buffer, 7, LENT, NULL, &loan, NULL), POD_OK);
+    assert_non_null(loan);
+    device->ops->release(device, buffer);
+    assert_int_equal(
+        device->ops->allocate(device, 0, NULL, LENT, &buffer, NULL), POD_OK);
+    assert_int_equal(
+        device->ops->lend(device, buffer, 0, LENT, NULL, &none, NULL), POD_OK);
+    assert_null(none);
+    pod_blob_unref(loan);
+    assert_int_equal(
+        device->ops->lend(device, buffer, 0, LENT, NULL, &loan, NULL), POD_OK);
+    assert_non_null(loan);
+    device->ops->release(device, buffer);
+    device->ops->free(device);
+    pod_blob_unref(loan);
+}
+
 static void test_interrupted(void **state)
 {
     struct pod_device *device = ref_device();
@@ -447,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_loans_outlive_buffer_and_device),
         cmocka_unit_test(test_outputs_are_lent),
         cmocka_unit_test(test_no_memory_for_another_block),
+        cmocka_unit_test(test_loans_are_bounded),
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_readers_beside_a_writer),
     };

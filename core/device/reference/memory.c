@@ -59,6 +59,7 @@ enum pod_code pod_ref_buffer_new(struct pod_ref_memory *memory, uint32_t core,
                            (unsigned long long)left);
     }
     buffer->data = buffer->block->data;
+    buffer->loans = memory->loans;
     *out_buffer = buffer;
     return POD_OK;
 }
@@ -90,10 +91,48 @@ enum pod_code pod_ref_tuple_new(uint32_t core,
 
 // ------------------------------------------------------- memory changes hands
 
+struct pod_ref_loans *pod_ref_loans_new(void)
+{
+    struct pod_ref_loans *loans = pod_calloc(1, sizeof(*loans));
+
+    if (loans != NULL)
+        atomic_init(&loans->refs, 1);
+    return loans;
+}
+
+void pod_ref_loans_unref(struct pod_ref_loans *loans)
+{
+    if (loans != NULL && atomic_fetch_sub(&loans->refs, 1) == 1)
+        pod_free(loans);
+}
+
+// A block's on_free.
+static void memory_loan_over(void *arg, size_t size)
+{
+    struct pod_ref_loans *loans = arg;
+
+    atomic_fetch_sub(&loans->bytes, size);
+    pod_ref_loans_unref(loans);
+}
+
+// The buffer's hold on its block ends; others may still have it on loan.
+static void memory_let_go(struct pod_device_buffer *buffer)
+{
+    struct pod_blob *block = buffer->block;
+
+    if (pod_ref_buffer_is_lent(buffer)) {
+        atomic_fetch_add(&buffer->loans->refs, 1);
+        atomic_fetch_add(&buffer->loans->bytes, block->size);
+        block->on_free = memory_loan_over;
+        block->arg = buffer->loans;
+    }
+    pod_blob_unref(block);
+}
+
 static void memory_swap(struct pod_device_buffer *buffer,
                         struct pod_blob *owned_block)
 {
-    pod_blob_unref(buffer->block);
+    memory_let_go(buffer);
     buffer->block = owned_block;
     buffer->data = owned_block->data;
 }
@@ -125,7 +164,8 @@ enum pod_code pod_ref_buffer_lend(const struct pod_device_buffer *buffer,
 {
     struct pod_blob *loan = NULL;
 
-    if (count >= MEMORY_HAND_OVER_BYTES) {
+    if (count >= MEMORY_HAND_OVER_BYTES &&
+        atomic_load(&buffer->loans->bytes) <= POD_REF_LOANS_BYTES) {
         loan = pod_blob_slice(buffer->block, (size_t)offset, count);
         if (loan == NULL)
             return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
@@ -187,6 +227,6 @@ void pod_ref_buffer_free(struct pod_ref_memory *memory,
     if (buffer == NULL)
         return;
     atomic_fetch_sub(&memory->used, buffer->bytes);
-    pod_blob_unref(buffer->block);
+    memory_let_go(buffer);
     pod_free(buffer);
 }

@@ -18,14 +18,32 @@ struct pod_device_buffer {
     uint64_t bytes;         // 0 for a tuple
     unsigned char *data;    // the block's
     struct pod_blob *block; // NULL for a tuple; lent if others hold it too
+    struct pod_ref_loans *loans;
     size_t child_count;
     struct pod_device_buffer *children[]; // not owned
 };
+
+// The account of a device's lent memory that is no buffer's any more, because
+// the buffer was written or freed. Threads may share it; it lives as long as
+// the device or such memory.
+struct pod_ref_loans {
+    atomic_long refs;
+    _Atomic uint64_t bytes;
+};
+
+// With one reference, or NULL.
+struct pod_ref_loans *pod_ref_loans_new(void);
+void pod_ref_loans_unref(struct pod_ref_loans *loans); // NULL is allowed
+
+// While there is more of such memory nothing is lent. So no more is ever held
+// than this and what the cores have together.
+enum { POD_REF_LOANS_BYTES = 256 << 20 };
 
 // The account of one core. Threads may share it.
 struct pod_ref_memory {
     uint64_t total;
     _Atomic uint64_t used;
+    struct pod_ref_loans *loans; // the device's
 };
 
 // A zeroed buffer, entered in the account. Its pages come into being when they
@@ -47,8 +65,8 @@ bool pod_ref_buffer_adopt(struct pod_device_buffer *buffer,
                           struct pod_blob *blob)
     __attribute__((warn_unused_result));
 // A part of an array's memory, which nobody may change any more: see
-// pod_ref_buffer_own. *out_blob NULL: it is so small that it may as well be
-// copied. OUT_OF_MEMORY.
+// pod_ref_buffer_own. *out_blob NULL: it is to be copied, because it is small
+// or too much is lent. OUT_OF_MEMORY.
 enum pod_code pod_ref_buffer_lend(const struct pod_device_buffer *buffer,
                                   uint64_t offset, size_t count,
                                   struct pod_blob **out_blob,

@@ -18,6 +18,7 @@ struct reference_device {
     struct pod_cond cond;
     struct pod_reference_options options;
     struct pod_ref_memory *cores;
+    struct pod_ref_loans *loans;
 };
 
 static struct reference_device *reference_of(struct pod_device *device)
@@ -125,6 +126,7 @@ static void reference_free(struct pod_device *device)
     self = reference_of(device);
     pod_cond_fini(&self->cond);
     pod_mutex_fini(&self->mutex);
+    pod_ref_loans_unref(self->loans);
     pod_free(self->cores);
     pod_free(self);
 }
@@ -388,7 +390,8 @@ pod_reference_device_new(const struct pod_reference_options *options,
     if (self == NULL)
         goto no_memory;
     self->cores = pod_calloc(options->core_count, sizeof(*self->cores));
-    if (self->cores == NULL)
+    self->loans = pod_ref_loans_new();
+    if (self->cores == NULL || self->loans == NULL)
         goto no_memory;
     pod_mutex_init(&self->mutex, POD_RANK_DEVICE, "reference device");
     pod_cond_init(&self->cond);
@@ -402,11 +405,16 @@ pod_reference_device_new(const struct pod_reference_options *options,
     if (self->options.scratch_bytes > INT64_MAX / 256)
         self->options.scratch_bytes = INT64_MAX / 256;
     for (uint32_t i = 0; i < options->core_count; i++)
-        self->cores[i].total = options->memory_bytes;
+        self->cores[i] = (struct pod_ref_memory){.total = options->memory_bytes,
+                                                 .loans = self->loans};
     openblas_set_num_threads(1);
     *out_device = &self->base;
     return POD_OK;
 no_memory:
+    if (self != NULL) {
+        pod_ref_loans_unref(self->loans);
+        pod_free(self->cores);
+    }
     pod_free(self);
     return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                        "no memory for a reference device");
