@@ -245,8 +245,10 @@ static void run_transfer(const struct run_call *run)
         ops->write(run->driver, &run->call, run->handles[0], request->offset,
                    request->data, request->data_offset, request->data_count);
     else if (request->kind == WORKER_READ)
-        ops->read(run->driver, &run->call, run->handles[0], request->offset,
-                  request->whole ? (size_t)run->bytes : (size_t)request->count);
+        // From the device's own memory to the stream, if it lends that.
+        (ops->lend != NULL ? ops->lend : ops->read)(
+            run->driver, &run->call, run->handles[0], request->offset,
+            request->whole ? (size_t)run->bytes : (size_t)request->count);
     else
         ops->copy(run->driver, &run->call, run->handles[0], run->handles[1]);
 }
