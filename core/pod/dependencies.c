@@ -80,7 +80,8 @@ static bool dependencies_down_locked(struct dependencies *deps,
 
     if (op->node == NULL)
         return true;
-    while (pod_sched_next_dependent(op->node, &cursor, &user, &carries)) {
+    while (pod_sched_next_dependent(deps->pod->sched, op->node, &cursor, &user,
+                                    &carries)) {
         const struct pod_op *dependent = user;
         deps->edges++;
         if (pod_op_ended(dependent))

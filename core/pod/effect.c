@@ -9,6 +9,8 @@
 
 #include <assert.h>
 
+enum { EFFECT_ROOM = 8 }; // effects taken at a time
+
 int64_t pod_now_locked(struct pod *pod)
 {
     int64_t now = pod_now(pod);
@@ -200,13 +202,17 @@ void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
 static void effect_step(struct pod *pod, const struct pod_sched_event *event,
                         struct pod_after *after)
 {
-    struct pod_sched_effect effect;
+    struct pod_sched_effect effects[EFFECT_ROOM];
     enum pod_code code = pod_sched_step(pod->sched, event, NULL, NULL);
+    size_t count;
 
     assert(code == POD_OK); // only a SUBMIT can fail
     (void)code;
-    while (pod_sched_next_effect(pod->sched, &effect))
-        pod_effect_apply_locked(pod, effect.user, &effect, after);
+    do {
+        count = pod_sched_take_effects(pod->sched, effects, EFFECT_ROOM);
+        for (size_t i = 0; i < count; i++)
+            pod_effect_apply_locked(pod, effects[i].user, &effects[i], after);
+    } while (count == EFFECT_ROOM);
 }
 
 void pod_step_locked(struct pod *pod, struct pod_op *op,

@@ -3,89 +3,93 @@
 #ifndef POD_SCHED_INTERNAL_H
 #define POD_SCHED_INTERNAL_H
 
+#include <assert.h>
+
 #include "core/base/heap.h"
-#include "core/base/list.h"
 #include "core/sched/pool.h"
+#include "core/sched/queue.h"
 #include "core/sched/sched.h"
 
 // Edges to dependents, newest first. The first few are in the node itself, so
 // that most completions find them where they look anyway.
 struct pod_sched_edges {
-    struct pod_sched_edges *next; // older ones
-    // The dependent and flags, for which the address of a node leaves room;
-    // 0: none. Filled from the end.
-    uintptr_t to[2];
+    struct pod_sched_edges *older;
+    // The number of the dependent in the pool, shifted, and flags; 0: none.
+    // Filled from the end.
+    uint32_t to[4];
 };
 
 enum {
     POD_SCHED_EDGES =
-        sizeof(((struct pod_sched_edges *)0)->to) / sizeof(uintptr_t),
+        sizeof(((struct pod_sched_edges *)0)->to) / sizeof(uint32_t),
     POD_SCHED_EDGE_CARRIES = 1,
     POD_SCHED_EDGE_AHEAD = 2,
-    POD_SCHED_EDGE_FLAGS = 3,
+    POD_SCHED_EDGE_SHIFT = 2,
 };
 
-// A node's place in one lane, from SUBMIT until it settles. The places of a
-// node form a ring; that of a gang is turned to the lane that held it back.
-struct pod_sched_place {
-    struct pod_sched_place *next;
+// One of the places of a gang, from SUBMIT until it settles. They form a ring,
+// which is turned to the lane that held the gang back.
+struct pod_sched_gang {
+    struct pod_sched_place place;
     struct pod_sched_node *node;
-    uint64_t order; // when submitted
-    uint32_t lane;
-    uint32_t slot; // in the lane's heap while queued
+    struct pod_sched_gang *next;
+    bool first; // as given
 };
 
 enum { POD_SCHED_LINE_BYTES = 64 };
 
+// struct pod_sched_node.flags: three numbers and single bits. They are in one
+// word, always written as a whole: a read that gathers what was written in
+// pieces would wait for the pieces to reach the cache.
+#define POD_SCHED_STATE_MASK  UINT32_C(0xF) // enum pod_sched_state
+#define POD_SCHED_WHAT_SHIFT  4
+#define POD_SCHED_WHAT_MASK   UINT32_C(0xF0) // the effect to be taken
+#define POD_SCHED_LEVEL_SHIFT 8
+#define POD_SCHED_LEVEL_MASK  UINT32_C(0x1F00) // of its priority; 0 goes first
+#define POD_SCHED_IS_LAUNCHED UINT32_C(0x00010000)
+#define POD_SCHED_IS_SETTLED  UINT32_C(0x00020000)
+#define POD_SCHED_IS_PLACED   UINT32_C(0x00040000) // has places in lanes
+#define POD_SCHED_IS_GANG     UINT32_C(0x00080000) // in more than one
+#define POD_SCHED_IS_QUEUED   UINT32_C(0x00100000) // marked in their queues
+// Stands twice in the effects; the second counts.
+#define POD_SCHED_IS_MOVED       UINT32_C(0x00200000)
+#define POD_SCHED_IS_INTERRUPTED UINT32_C(0x00400000) // INTERRUPT was given
+// Its deadline passed while it was open.
+#define POD_SCHED_IS_LATE      UINT32_C(0x00800000)
+#define POD_SCHED_IS_STRUCK    UINT32_C(0x01000000) // ended because of `cause`
+#define POD_SCHED_IS_RESILIENT UINT32_C(0x02000000) // run_on_failure
+// Some dependent may be launched as soon as it is.
+#define POD_SCHED_HAS_FOLLOWERS UINT32_C(0x04000000)
+
+// One line of the cache: many operations are in flight, and each is touched
+// for each of its edges.
 struct pod_sched_node {
-    // First line: all that a completion touches of a dependent.
-    struct pod_list effect; // in sched->effects while `what` is not 0
     struct pod_sched_edges edges;
     void *user;
+    union {
+        void *cause;                       // if STRUCK
+        struct pod_sched_node *next_ahead; // while in sched->ahead
+    };
+    union {
+        struct pod_sched_place place;      // if PLACED, and no gang
+        struct pod_sched_gang *gang;       // if PLACED, and a gang
+        struct pod_sched_node *next_spent; // while in sched->spent
+    };
     uint32_t unmet; // edges to it that still stand
     uint32_t held;  // those of them that keep it from being launched
     uint32_t deadline_slot;
-    uint8_t state;
-    uint8_t what; // the effect that waits to be taken
-    bool launched : 1;
-    bool settled : 1;
-    bool placed : 1;      // has places in lanes
-    bool queued : 1;      // stands in the heaps of its lanes
-    bool interrupted : 1; // INTERRUPT was given
-    bool late : 1;        // its deadline passed while it was open
-    bool struck : 1;      // ended because of `cause`
-    bool run_on_failure : 1;
-    bool leads : 1; // some dependent may be launched as soon as it is
-
-    // Second line: what only lanes, failures and sent-ahead launches need.
-    union {
-        struct pod_sched_place *places;    // if placed
-        struct pod_sched_node *next_spent; // while in sched->spent
-    };
-    union {
-        void *cause;                       // if struck
-        struct pod_sched_node *next_ahead; // while in sched->ahead
-    };
-    int8_t priority;
-    struct pod_sched_place first_place;
+    uint32_t flags;
 };
 
-_Static_assert(offsetof(struct pod_sched_node, places) == POD_SCHED_LINE_BYTES,
-               "the first line is full");
-_Static_assert(sizeof(struct pod_sched_node) <= 2 * POD_SCHED_LINE_BYTES,
-               "a node has two lines");
+_Static_assert(sizeof(struct pod_sched_node) == POD_SCHED_LINE_BYTES,
+               "a node is a line");
 
-static inline struct pod_sched_node *pod_sched_edge_node(uintptr_t edge)
-{
-    return (struct pod_sched_node *)(edge & ~(uintptr_t)POD_SCHED_EDGE_FLAGS);
-}
-
-static inline bool pod_sched_edge_carries(uintptr_t edge)
+static inline bool pod_sched_edge_carries(uint32_t edge)
 {
     return (edge & POD_SCHED_EDGE_CARRIES) != 0;
 }
 
-static inline bool pod_sched_edge_ahead(uintptr_t edge)
+static inline bool pod_sched_edge_ahead(uint32_t edge)
 {
     return (edge & POD_SCHED_EDGE_AHEAD) != 0;
 }
@@ -97,29 +101,53 @@ struct pod_sched_walk {
 };
 
 // The next edge, or 0.
-static inline uintptr_t pod_sched_walk_next(struct pod_sched_walk *walk)
+static inline uint32_t pod_sched_walk_next(struct pod_sched_walk *walk)
 {
     while (walk->edges != NULL) {
         while (walk->next < POD_SCHED_EDGES) {
-            uintptr_t edge = walk->edges->to[walk->next++];
+            uint32_t edge = walk->edges->to[walk->next++];
             if (edge != 0)
                 return edge;
         }
-        *walk = (struct pod_sched_walk){.edges = walk->edges->next};
+        *walk = (struct pod_sched_walk){.edges = walk->edges->older};
     }
     return 0;
 }
 
+static inline bool pod_sched_has(const struct pod_sched_node *node,
+                                 uint32_t flag)
+{
+    return (node->flags & flag) != 0;
+}
+
+static inline enum pod_sched_state
+pod_sched_state_of(const struct pod_sched_node *node)
+{
+    return (enum pod_sched_state)(node->flags & POD_SCHED_STATE_MASK);
+}
+
+static inline void pod_sched_set_state(struct pod_sched_node *node,
+                                       enum pod_sched_state state)
+{
+    node->flags = (node->flags & ~POD_SCHED_STATE_MASK) | (uint32_t)state;
+}
+
+static inline uint32_t pod_sched_level_of(const struct pod_sched_node *node)
+{
+    return (node->flags & POD_SCHED_LEVEL_MASK) >> POD_SCHED_LEVEL_SHIFT;
+}
+
 static inline bool pod_sched_node_open(const struct pod_sched_node *node)
 {
-    return !pod_sched_terminal((enum pod_sched_state)node->state);
+    return !pod_sched_terminal(pod_sched_state_of(node));
 }
 
 struct pod_sched_lane {
-    struct pod_heap queue; // places; has room for all that wait
+    struct pod_sched_queue queue; // has room for all that may wait
     uint32_t window;
     uint32_t launched;
-    uint32_t waiting; // nodes with a place here that are not launched
+    uint32_t queued;
+    uint32_t wanted; // room in the queue, while that is being reserved
     uint32_t next_dirty;
     bool dirty; // in the list of lanes to look at
 };
@@ -128,8 +156,9 @@ struct pod_sched_lanes {
     struct pod_sched_lane *items;
     uint32_t count;
     uint32_t capacity;
-    uint32_t dirty;               // first lane of the list, or POD_HEAP_NONE
-    struct pod_sched_pool places; // but the first of each node
+    uint32_t dirty;              // first lane of the list, or POD_HEAP_NONE
+    uint64_t windows;            // of all lanes together
+    struct pod_sched_pool gangs; // struct pod_sched_gang
 };
 
 void pod_sched_lanes_init(struct pod_sched_lanes *lanes);
@@ -141,10 +170,10 @@ uint32_t pod_sched_lanes_add(struct pod_sched_lanes *lanes, uint32_t window);
 bool pod_sched_lanes_reserve(struct pod_sched_lanes *lanes,
                              const uint32_t *numbers, size_t count)
     __attribute__((warn_unused_result));
-// Gives a node its places; `order` says when it was submitted.
+// Gives a node its places, behind all that joined before.
 void pod_sched_lanes_join(struct pod_sched_lanes *lanes,
                           struct pod_sched_node *node, const uint32_t *numbers,
-                          size_t count, uint64_t order);
+                          size_t count);
 // Nothing but its lanes holds the node back now.
 void pod_sched_lanes_queue(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
@@ -162,8 +191,19 @@ void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
 
+// What the nodes of a step brought, in order. There is room for each node, and
+// once more for those that may be launched from lanes in one step: when such a
+// node had an effect before, it moves to the end, and its first entry is passed
+// over.
+struct pod_sched_effects {
+    struct pod_sched_node **nodes;
+    size_t capacity;
+    size_t count;
+    size_t taken;
+};
+
 struct pod_sched {
-    struct pod_list effects;
+    struct pod_sched_effects effects;
     // Nodes that ended and were never launched, and whose dependencies have all
     // settled: they settle in this step, in this order.
     struct pod_sched_node *spent;
@@ -171,10 +211,44 @@ struct pod_sched {
     struct pod_sched_node *ahead; // launched nodes whose dependents may follow
     struct pod_heap deadlines;    // of open nodes
     uint64_t submitted;           // how many nodes ever
+    size_t live;                  // and those that are not released
     struct pod_sched_pool nodes;
     struct pod_sched_pool edges;
     struct pod_sched_lanes lanes;
 };
+
+// Makes sure that there is room for the effects of all nodes that are there and
+// `more`; false: no memory.
+bool pod_sched_effects_reserve(struct pod_sched *sched, size_t more)
+    __attribute__((warn_unused_result));
+
+// Before a step: all effects of the last one have been taken.
+static inline void pod_sched_effects_begin(struct pod_sched_effects *effects)
+{
+    assert(effects->taken == effects->count);
+    effects->taken = 0;
+    effects->count = 0;
+}
+
+static inline void pod_sched_effects_add(struct pod_sched_effects *effects,
+                                         struct pod_sched_node *node)
+{
+    assert(effects->count < effects->capacity);
+    effects->nodes[effects->count++] = node;
+}
+
+// The node an edge leads to.
+static inline struct pod_sched_node *
+pod_sched_edge_node(const struct pod_sched *sched, uint32_t edge)
+{
+    return pod_sched_pool_at(&sched->nodes, edge >> POD_SCHED_EDGE_SHIFT,
+                             sizeof(struct pod_sched_node));
+}
+
+static inline uint32_t pod_sched_node_number(const struct pod_sched_node *node)
+{
+    return pod_sched_pool_number(node, sizeof *node);
+}
 
 // Deadlines keep their order as unsigned keys of a heap.
 static inline uint64_t pod_sched_deadline_key(int64_t deadline_ns)

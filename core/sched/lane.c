@@ -14,23 +14,20 @@
 
 #define LANE_NONE POD_HEAP_NONE
 
-enum {
-    LANE_FIRST_CAPACITY = 16,
-    LANE_PRIORITY_MAX = 10,
-};
+enum { LANE_FIRST_CAPACITY = 16 };
 
 void pod_sched_lanes_init(struct pod_sched_lanes *lanes)
 {
     *lanes = (struct pod_sched_lanes){.dirty = LANE_NONE};
-    pod_sched_pool_init(&lanes->places, sizeof(struct pod_sched_place));
+    pod_sched_pool_init(&lanes->gangs, sizeof(struct pod_sched_gang));
 }
 
 void pod_sched_lanes_fini(struct pod_sched_lanes *lanes)
 {
     for (uint32_t i = 0; i < lanes->count; i++)
-        pod_heap_fini(&lanes->items[i].queue);
+        pod_sched_queue_fini(&lanes->items[i].queue);
     pod_free(lanes->items);
-    pod_sched_pool_fini(&lanes->places);
+    pod_sched_pool_fini(&lanes->gangs);
 }
 
 static bool lane_grow(struct pod_sched_lanes *lanes)
@@ -58,15 +55,11 @@ uint32_t pod_sched_lanes_add(struct pod_sched_lanes *lanes, uint32_t window)
         .window = window,
         .next_dirty = LANE_NONE,
     };
+    lanes->windows += window;
     return lanes->count++;
 }
 
-static struct pod_sched_place *lane_place(uint32_t *slot)
-{
-    return POD_CONTAINER(slot, struct pod_sched_place, slot);
-}
-
-static void lane_mark(struct pod_sched_lanes *lanes, uint32_t number)
+static inline void lane_touch(struct pod_sched_lanes *lanes, uint32_t number)
 {
     struct pod_sched_lane *lane = &lanes->items[number];
 
@@ -77,7 +70,7 @@ static void lane_mark(struct pod_sched_lanes *lanes, uint32_t number)
     lanes->dirty = number;
 }
 
-static void lane_unmark_first(struct pod_sched_lanes *lanes)
+static void lane_untouch_first(struct pod_sched_lanes *lanes)
 {
     struct pod_sched_lane *lane = &lanes->items[lanes->dirty];
 
@@ -88,98 +81,186 @@ static void lane_unmark_first(struct pod_sched_lanes *lanes)
 bool pod_sched_lanes_reserve(struct pod_sched_lanes *lanes,
                              const uint32_t *numbers, size_t count)
 {
-    // The first place is in the node.
-    if (count > 1 && !pod_sched_pool_reserve(&lanes->places, count - 1))
+    if (count > 1 && !pod_sched_pool_reserve(&lanes->gangs, count))
         return false;
     bool reserved = true;
     for (size_t i = 0; i < count; i++) {
         assert(numbers[i] < lanes->count);
-        lanes->items[numbers[i]].waiting++;
+        lanes->items[numbers[i]].wanted++;
     }
     for (size_t i = 0; i < count; i++) {
         struct pod_sched_lane *lane = &lanes->items[numbers[i]];
-        reserved = reserved && pod_heap_reserve(&lane->queue, lane->waiting);
+        reserved =
+            reserved && pod_sched_queue_reserve(&lane->queue, lane->wanted);
     }
     for (size_t i = 0; i < count; i++)
-        lanes->items[numbers[i]].waiting--;
+        lanes->items[numbers[i]].wanted = 0;
     return reserved;
 }
 
-void pod_sched_lanes_join(struct pod_sched_lanes *lanes,
-                          struct pod_sched_node *node, const uint32_t *numbers,
-                          size_t count, uint64_t order)
-{
-    struct pod_sched_place *last = NULL;
+// ----------------------------------------------------------- nodes of a lane
 
-    node->placed = count > 0;
-    for (size_t i = 0; i < count; i++) {
-        struct pod_sched_place *place = &node->first_place;
-        if (i > 0)
-            place = pod_sched_pool_take(&lanes->places);
-        *place = (struct pod_sched_place){
-            .node = node,
-            .order = order,
-            .lane = numbers[i],
-            .slot = POD_HEAP_NONE,
-        };
-        if (last == NULL)
-            node->places = place;
-        else
-            last->next = place;
-        last = place;
-        lanes->items[numbers[i]].waiting++;
-    }
-    if (last != NULL)
-        last->next = node->places;
+static inline void lane_queue(struct pod_sched_lanes *lanes,
+                              const struct pod_sched_node *node,
+                              const struct pod_sched_place *place)
+{
+    struct pod_sched_lane *lane = &lanes->items[place->lane];
+
+    lane->queued++;
+    pod_sched_queue_mark(&lane->queue, pod_sched_level_of(node), place->at);
+    lane_touch(lanes, place->lane);
 }
 
-void pod_sched_lanes_queue(struct pod_sched_lanes *lanes,
-                           struct pod_sched_node *node)
+// Gives up a place of a node that is not launched.
+static inline void lane_quit(struct pod_sched_lanes *lanes,
+                             const struct pod_sched_node *node,
+                             const struct pod_sched_place *place)
 {
-    struct pod_sched_place *place = node->places;
+    struct pod_sched_lane *lane = &lanes->items[place->lane];
 
-    node->queued = true;
-    do {
-        struct pod_heap_entry entry = {
-            .key = (uint64_t)(LANE_PRIORITY_MAX - node->priority),
-            .order = place->order,
-            .slot = &place->slot,
+    if (pod_sched_has(node, POD_SCHED_IS_QUEUED)) {
+        lane->queued--;
+        pod_sched_queue_unmark(&lane->queue, pod_sched_level_of(node),
+                               place->at);
+    }
+    pod_sched_queue_leave(&lane->queue, place->at);
+    if (lane->queued > 0)
+        lane_touch(lanes, place->lane);
+}
+
+static inline void lane_occupy(struct pod_sched_lanes *lanes,
+                               const struct pod_sched_node *node,
+                               const struct pod_sched_place *place)
+{
+    lane_quit(lanes, node, place);
+    lanes->items[place->lane].launched++;
+}
+
+// Gives up a place, whether waiting, queued or launched.
+static inline void lane_leave(struct pod_sched_lanes *lanes,
+                              const struct pod_sched_node *node,
+                              const struct pod_sched_place *place)
+{
+    if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED)) {
+        lane_quit(lanes, node, place);
+        return;
+    }
+    struct pod_sched_lane *lane = &lanes->items[place->lane];
+    lane->launched--;
+    if (lane->queued > 0)
+        lane_touch(lanes, place->lane);
+}
+
+// -------------------------------------------------------------------- gangs
+
+static void lane_join_gang(struct pod_sched_lanes *lanes,
+                           struct pod_sched_node *node, const uint32_t *numbers,
+                           size_t count)
+{
+    struct pod_sched_gang *last = NULL;
+
+    node->flags |= POD_SCHED_IS_GANG;
+    for (size_t i = 0; i < count; i++) {
+        struct pod_sched_gang *member = pod_sched_pool_take(&lanes->gangs);
+        *member = (struct pod_sched_gang){
+            .place.lane = numbers[i],
+            .node = node,
+            .first = last == NULL,
         };
-        pod_heap_push(&lanes->items[place->lane].queue, entry);
-        lane_mark(lanes, place->lane);
-        place = place->next;
-    } while (place != node->places);
+        if (last == NULL)
+            node->gang = member;
+        else
+            last->next = member;
+        last = member;
+        pod_sched_queue_join_gang(&lanes->items[numbers[i]].queue, member);
+    }
+    last->next = node->gang;
 }
 
 // Whether the node is first in all of its lanes and all have room. The ring
 // is left at the lane that says no: as long as that one does, further
 // questions cost one look, however large the gang is.
-static bool lane_has_turn(struct pod_sched_lanes *lanes,
-                          struct pod_sched_node *node)
+static bool lane_gang_has_turn(struct pod_sched_lanes *lanes,
+                               struct pod_sched_node *node)
 {
-    struct pod_sched_place *start = node->places;
+    struct pod_sched_gang *start = node->gang;
 
     do {
-        struct pod_sched_place *place = node->places;
-        const struct pod_sched_lane *lane = &lanes->items[place->lane];
-        if (place->slot != 0 || lane->launched >= lane->window)
+        struct pod_sched_gang *member = node->gang;
+        const struct pod_sched_lane *lane = &lanes->items[member->place.lane];
+        if (lane->launched >= lane->window ||
+            pod_sched_queue_first(&lane->queue) != node)
             return false;
-        node->places = place->next;
-    } while (node->places != start);
+        node->gang = member->next;
+    } while (node->gang != start);
     return true;
+}
+
+typedef void lane_visit(struct pod_sched_lanes *lanes,
+                        const struct pod_sched_node *node,
+                        const struct pod_sched_place *place);
+
+static inline void lane_for_each(struct pod_sched_lanes *lanes,
+                                 struct pod_sched_node *node, lane_visit *visit)
+{
+    if (!pod_sched_has(node, POD_SCHED_IS_GANG)) {
+        visit(lanes, node, &node->place);
+        return;
+    }
+    const struct pod_sched_gang *member = node->gang;
+    do {
+        visit(lanes, node, &member->place);
+        member = member->next;
+    } while (member != node->gang);
+}
+
+static void lane_give_gang(struct pod_sched_lanes *lanes,
+                           struct pod_sched_node *node)
+{
+    struct pod_sched_gang *member = node->gang;
+
+    do {
+        struct pod_sched_gang *next = member->next;
+        pod_sched_pool_give(&lanes->gangs, member);
+        member = next;
+    } while (member != node->gang);
+    node->flags &= ~POD_SCHED_IS_GANG;
+}
+
+// -------------------------------------------------------------------- nodes
+
+void pod_sched_lanes_join(struct pod_sched_lanes *lanes,
+                          struct pod_sched_node *node, const uint32_t *numbers,
+                          size_t count)
+{
+    if (count > 0)
+        node->flags |= POD_SCHED_IS_PLACED;
+    if (count > 1) {
+        lane_join_gang(lanes, node, numbers, count);
+    } else if (count > 0) {
+        node->place.lane = numbers[0];
+        pod_sched_queue_join(&lanes->items[numbers[0]].queue, node);
+    }
+}
+
+void pod_sched_lanes_queue(struct pod_sched_lanes *lanes,
+                           struct pod_sched_node *node)
+{
+    node->flags |= POD_SCHED_IS_QUEUED;
+    lane_for_each(lanes, node, lane_queue);
 }
 
 struct pod_sched_node *pod_sched_lanes_pick(struct pod_sched_lanes *lanes)
 {
     while (lanes->dirty != LANE_NONE) {
         const struct pod_sched_lane *lane = &lanes->items[lanes->dirty];
-        const struct pod_heap_entry *top = pod_heap_top(&lane->queue);
-        if (top != NULL) {
-            struct pod_sched_node *node = lane_place(top->slot)->node;
-            if (lane_has_turn(lanes, node))
+        if (lane->launched < lane->window) {
+            struct pod_sched_node *node = pod_sched_queue_first(&lane->queue);
+            if (node != NULL && (!pod_sched_has(node, POD_SCHED_IS_GANG) ||
+                                 lane_gang_has_turn(lanes, node)))
                 return node;
         }
-        lane_unmark_first(lanes);
+        lane_untouch_first(lanes);
     }
     return NULL;
 }
@@ -187,38 +268,16 @@ struct pod_sched_node *pod_sched_lanes_pick(struct pod_sched_lanes *lanes)
 void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
                             struct pod_sched_node *node)
 {
-    struct pod_sched_place *place = node->places;
-
-    node->queued = false;
-    do {
-        struct pod_sched_lane *lane = &lanes->items[place->lane];
-        pod_heap_remove(&lane->queue, &place->slot);
-        lane->waiting--;
-        lane->launched++;
-        lane_mark(lanes, place->lane);
-        place = place->next;
-    } while (place != node->places);
+    lane_for_each(lanes, node, lane_occupy);
+    node->flags &= ~POD_SCHED_IS_QUEUED;
 }
 
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node)
 {
-    struct pod_sched_place *place = node->places;
-
-    do {
-        struct pod_sched_place *next = place->next;
-        struct pod_sched_lane *lane = &lanes->items[place->lane];
-        if (node->launched)
-            lane->launched--;
-        else
-            lane->waiting--;
-        if (node->queued)
-            pod_heap_remove(&lane->queue, &place->slot);
-        lane_mark(lanes, place->lane);
-        if (place != &node->first_place)
-            pod_sched_pool_give(&lanes->places, place);
-        place = next;
-    } while (place != node->places);
-    node->placed = false;
-    node->queued = false;
+    lane_for_each(lanes, node, lane_leave);
+    if (pod_sched_has(node, POD_SCHED_IS_GANG))
+        lane_give_gang(lanes, node);
+    node->flags &= ~POD_SCHED_IS_PLACED;
+    node->flags &= ~POD_SCHED_IS_QUEUED;
 }

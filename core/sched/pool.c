@@ -2,97 +2,89 @@
 #include "core/sched/pool.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 #include "core/base/mem.h"
 
-// Chunks are made of whole huge pages: with many operations in flight nearly
-// each access is to another page, and small pages would miss the TLB each time.
-// What alignment leaves unused is never touched, so it is no memory.
-#define POOL_CHUNK_BYTES ((size_t)8 << 20)
-#define POOL_HUGE_BYTES  ((size_t)2 << 20)
-
-struct pod_sched_pool_chunk {
-    struct pod_sched_pool_chunk *next;
-    char *items;
+enum {
+    POOL_FIRST_CAPACITY = 4, // of the table of chunks
+    POOL_CHUNKS_MAX = 1 << 13,
 };
 
 void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes)
 {
-    assert(item_bytes >= sizeof(struct pod_sched_pool_free));
+    assert(item_bytes >= sizeof(struct pod_sched_chunk));
     *pool = (struct pod_sched_pool){
         .item_bytes = item_bytes,
-        .per_chunk = POOL_CHUNK_BYTES / item_bytes,
+        .per_chunk = POD_SCHED_CHUNK_BYTES / item_bytes - 1,
     };
 }
 
 void pod_sched_pool_fini(struct pod_sched_pool *pool)
 {
-    struct pod_sched_pool_chunk *chunk = pool->first;
-
-    while (chunk != NULL) {
-        struct pod_sched_pool_chunk *next = chunk->next;
-        pod_free(chunk);
-        chunk = next;
-    }
-    pool->first = NULL;
+    for (size_t i = 0; i < pool->chunk_count; i++)
+        pod_free(pool->chunks[i]->block);
+    pod_free(pool->chunks);
+    pool->chunks = NULL;
+    pool->chunk_count = 0;
 }
 
-// The next address that the power of two divides.
-static char *pool_align(char *address, size_t align)
+// Chunks are made of whole huge pages: with many operations in flight nearly
+// each access is to another page, and small pages would miss the TLB each time.
+// What alignment leaves unused is never touched, so it is no memory.
+static struct pod_sched_chunk *pool_chunk_new(uint32_t number)
 {
-    size_t over = (uintptr_t)address & (align - 1);
+    char *block = pod_malloc(2 * POD_SCHED_CHUNK_BYTES);
 
-    return over > 0 ? address + (align - over) : address;
-}
-
-static struct pod_sched_pool_chunk *pool_chunk_new(void)
-{
-    size_t bytes = sizeof(struct pod_sched_pool_chunk) + POOL_HUGE_BYTES +
-                   POOL_CHUNK_BYTES;
-    struct pod_sched_pool_chunk *chunk = pod_malloc(bytes);
-
-    if (chunk == NULL)
+    if (block == NULL)
         return NULL;
-    chunk->next = NULL;
-    chunk->items = pool_align((char *)(chunk + 1), POOL_HUGE_BYTES);
+    size_t over = (uintptr_t)block & (POD_SCHED_CHUNK_BYTES - 1);
+    char *start = block + (POD_SCHED_CHUNK_BYTES - over);
     // Only a hint: without it all works, more slowly.
-    (void)madvise(chunk->items, POOL_CHUNK_BYTES, MADV_HUGEPAGE);
+    (void)madvise(start, POD_SCHED_CHUNK_BYTES, MADV_HUGEPAGE);
+    struct pod_sched_chunk *chunk = (struct pod_sched_chunk *)(void *)start;
+    *chunk = (struct pod_sched_chunk){.block = block, .number = number};
     return chunk;
 }
 
-bool pod_sched_pool_reserve(struct pod_sched_pool *pool, size_t count)
+// Room for another chunk in the table.
+static bool pool_table_grow(struct pod_sched_pool *pool)
+{
+    size_t capacity = pool->chunk_capacity * 2;
+
+    if (pool->chunk_count < pool->chunk_capacity)
+        return true;
+    if (capacity == 0)
+        capacity = POOL_FIRST_CAPACITY;
+    if (capacity > POOL_CHUNKS_MAX)
+        return false;
+    struct pod_sched_chunk **chunks =
+        pod_realloc(pool->chunks, capacity, sizeof(chunks[0]));
+    if (chunks == NULL)
+        return false;
+    pool->chunks = chunks;
+    pool->chunk_capacity = capacity;
+    return true;
+}
+
+bool pod_sched_pool_grow(struct pod_sched_pool *pool, size_t count)
 {
     while (pool->spare < count) {
-        struct pod_sched_pool_chunk *chunk = pool_chunk_new();
+        if (!pool_table_grow(pool))
+            return false;
+        struct pod_sched_chunk *chunk =
+            pool_chunk_new((uint32_t)pool->chunk_count);
         if (chunk == NULL)
             return false;
-        if (pool->last != NULL)
-            pool->last->next = chunk;
-        else
-            pool->first = chunk;
-        pool->last = chunk;
-        if (pool->current == NULL)
-            pool->current = chunk;
+        pool->chunks[pool->chunk_count++] = chunk;
         pool->spare += pool->per_chunk;
     }
     return true;
 }
 
-void *pod_sched_pool_take(struct pod_sched_pool *pool)
+void pod_sched_pool_begin(struct pod_sched_pool *pool)
 {
-    struct pod_sched_pool_free *item = pool->free;
-
-    assert(pool->spare > 0);
-    pool->spare--;
-    if (item != NULL) {
-        pool->free = item->next;
-        return item;
-    }
-    if (pool->used == pool->per_chunk) {
-        pool->current = pool->current->next;
-        pool->used = 0;
-    }
-    return pool->current->items + pool->used++ * pool->item_bytes;
+    assert(pool->fresh_chunk < pool->chunk_count);
+    pool->fresh = (char *)pool->chunks[pool->fresh_chunk++] + pool->item_bytes;
+    pool->fresh_count = pool->per_chunk;
 }

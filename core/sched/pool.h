@@ -6,8 +6,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-struct pod_sched_pool_chunk;
+// Chunks are aligned to their size, so an item's address tells its chunk.
+#define POD_SCHED_CHUNK_BYTES ((size_t)8 << 20)
+
+// At the start of a chunk, in place of its first item.
+struct pod_sched_chunk {
+    void *block; // what is allocated, with the chunk in it
+    uint32_t number;
+};
 
 struct pod_sched_pool_free {
     struct pod_sched_pool_free *next;
@@ -17,22 +25,53 @@ struct pod_sched_pool {
     size_t item_bytes;
     size_t per_chunk; // items in a chunk
     size_t spare;     // items that can be taken without more memory
-    size_t used;      // items ever taken from the current chunk
     struct pod_sched_pool_free *free; // items given back, newest first
-    struct pod_sched_pool_chunk *current;
-    struct pod_sched_pool_chunk *first;
-    struct pod_sched_pool_chunk *last;
+    // Items never taken: from `fresh` to the end of the current chunk, and in
+    // the chunks after it.
+    char *fresh;
+    size_t fresh_count;
+    size_t fresh_chunk; // the next one to be begun
+    struct pod_sched_chunk **chunks;
+    size_t chunk_count;
+    size_t chunk_capacity;
 };
 
-// Items are aligned to the greatest power of two that divides item_bytes.
+// Items are aligned to the greatest power of two that divides item_bytes, which
+// is at least the size of struct pod_sched_chunk.
 void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes);
 // Frees the chunks, and with them all items.
 void pod_sched_pool_fini(struct pod_sched_pool *pool);
-// Makes sure that `count` items can be taken; false: no memory.
-bool pod_sched_pool_reserve(struct pod_sched_pool *pool, size_t count)
+// Makes room for more items; false: no memory. `count` more than are spare.
+bool pod_sched_pool_grow(struct pod_sched_pool *pool, size_t count)
     __attribute__((warn_unused_result));
+// Begins the next chunk.
+void pod_sched_pool_begin(struct pod_sched_pool *pool);
+
+// Makes sure that `count` items can be taken; false: no memory.
+static inline bool pod_sched_pool_reserve(struct pod_sched_pool *pool,
+                                          size_t count)
+{
+    return count <= pool->spare || pod_sched_pool_grow(pool, count);
+}
+
 // An item, uninitialised. It must have been reserved.
-void *pod_sched_pool_take(struct pod_sched_pool *pool);
+static inline void *pod_sched_pool_take(struct pod_sched_pool *pool)
+{
+    struct pod_sched_pool_free *item = pool->free;
+
+    pool->spare--;
+    if (item != NULL) {
+        pool->free = item->next;
+        return item;
+    }
+    if (pool->fresh_count == 0)
+        pod_sched_pool_begin(pool);
+    void *fresh = pool->fresh;
+    pool->fresh += pool->item_bytes;
+    pool->fresh_count--;
+    return fresh;
+}
+
 // Gives one back.
 static inline void pod_sched_pool_give(struct pod_sched_pool *pool, void *item)
 {
@@ -41,6 +80,29 @@ static inline void pod_sched_pool_give(struct pod_sched_pool *pool, void *item)
     freed->next = pool->free;
     pool->free = freed;
     pool->spare++;
+}
+
+// Numbers of items whose size is a power of two: from 1 on, and the same as
+// long as the pool lives. `item_bytes` is that of the pool, known to the
+// compiler.
+static inline uint32_t pod_sched_pool_number(const void *item,
+                                             size_t item_bytes)
+{
+    uintptr_t offset = (uintptr_t)item & (POD_SCHED_CHUNK_BYTES - 1);
+    const struct pod_sched_chunk *chunk =
+        (const struct pod_sched_chunk *)((uintptr_t)item - offset);
+
+    return chunk->number * (uint32_t)(POD_SCHED_CHUNK_BYTES / item_bytes) +
+           (uint32_t)(offset / item_bytes);
+}
+
+static inline void *pod_sched_pool_at(const struct pod_sched_pool *pool,
+                                      uint32_t number, size_t item_bytes)
+{
+    uint32_t per_chunk = (uint32_t)(POD_SCHED_CHUNK_BYTES / item_bytes);
+
+    return (char *)pool->chunks[number / per_chunk] +
+           (size_t)(number % per_chunk) * item_bytes;
 }
 
 #endif

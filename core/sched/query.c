@@ -6,7 +6,7 @@
 #include "core/sched/internal.h"
 
 // Enough for an index, and less than the alignment of struct pod_sched_edges.
-#define QUERY_INDEX_BITS ((uintptr_t)3)
+#define QUERY_INDEX_BITS ((uintptr_t)7)
 
 int64_t pod_sched_next_deadline(const struct pod_sched *sched)
 {
@@ -19,22 +19,22 @@ int64_t pod_sched_next_deadline(const struct pod_sched *sched)
 
 enum pod_sched_state pod_sched_node_state(const struct pod_sched_node *node)
 {
-    return (enum pod_sched_state)node->state;
+    return pod_sched_state_of(node);
 }
 
 bool pod_sched_node_launched(const struct pod_sched_node *node)
 {
-    return node->launched;
+    return pod_sched_has(node, POD_SCHED_IS_LAUNCHED);
 }
 
 bool pod_sched_node_settled(const struct pod_sched_node *node)
 {
-    return node->settled;
+    return pod_sched_has(node, POD_SCHED_IS_SETTLED);
 }
 
 bool pod_sched_node_queued(const struct pod_sched_node *node)
 {
-    return node->queued;
+    return pod_sched_has(node, POD_SCHED_IS_QUEUED);
 }
 
 uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)
@@ -42,7 +42,8 @@ uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)
     return node->unmet;
 }
 
-bool pod_sched_next_dependent(const struct pod_sched_node *node,
+bool pod_sched_next_dependent(const struct pod_sched *sched,
+                              const struct pod_sched_node *node,
                               const void **cursor, void **out_user,
                               bool *out_carries)
 {
@@ -56,13 +57,33 @@ bool pod_sched_next_dependent(const struct pod_sched_node *node,
             .edges = (const struct pod_sched_edges *)(at & ~QUERY_INDEX_BITS),
             .next = at & QUERY_INDEX_BITS,
         };
-    uintptr_t edge = pod_sched_walk_next(&walk);
+    uint32_t edge = pod_sched_walk_next(&walk);
     if (edge == 0)
         return false;
     *cursor = (const void *)((uintptr_t)walk.edges | walk.next);
-    *out_user = pod_sched_edge_node(edge)->user;
+    *out_user = pod_sched_edge_node(sched, edge)->user;
     *out_carries = pod_sched_edge_carries(edge);
     return true;
+}
+
+_Static_assert(offsetof(struct pod_sched_gang, place) == 0,
+               "a place of a gang is where its member is");
+
+// The place after one, in the order given; the first after NULL.
+static const struct pod_sched_place *
+query_next_place(const struct pod_sched_node *node, const void *place)
+{
+    if (!pod_sched_has(node, POD_SCHED_IS_GANG))
+        return place == NULL ? &node->place : NULL;
+    if (place != NULL) {
+        const struct pod_sched_gang *before = place;
+        return before->next->first ? NULL : &before->next->place;
+    }
+    // The ring is turned now and then; its first member stays the first.
+    const struct pod_sched_gang *member = node->gang;
+    while (!member->first)
+        member = member->next;
+    return &member->place;
 }
 
 bool pod_sched_next_standing(const struct pod_sched *sched,
@@ -70,18 +91,16 @@ bool pod_sched_next_standing(const struct pod_sched *sched,
                              const void **cursor,
                              struct pod_sched_standing *out_standing)
 {
-    const struct pod_sched_place *place = *cursor;
-
-    if (!node->queued)
+    if (!pod_sched_has(node, POD_SCHED_IS_QUEUED))
         return false;
-    // The ring is turned now and then; its first place stays the first.
-    place = place == NULL ? &node->first_place : place->next;
-    if (*cursor != NULL && place == &node->first_place)
+    const struct pod_sched_place *place = query_next_place(node, *cursor);
+    if (place == NULL)
         return false;
     const struct pod_sched_lane *lane = &sched->lanes.items[place->lane];
     *cursor = place;
     *out_standing = (struct pod_sched_standing){
-        .before = pod_heap_rank(&lane->queue, &place->slot, limit),
+        .before = pod_sched_queue_rank(&lane->queue, pod_sched_level_of(node),
+                                       place->at, limit),
         .launched = lane->launched,
     };
     return true;
@@ -91,7 +110,7 @@ uint32_t pod_sched_lane_depth(const struct pod_sched *sched, uint32_t lane)
 {
     assert(lane < sched->lanes.count);
     const struct pod_sched_lane *item = &sched->lanes.items[lane];
-    return item->launched + (uint32_t)item->queue.count;
+    return item->launched + item->queued;
 }
 
 const char *pod_sched_state_name(enum pod_sched_state state)

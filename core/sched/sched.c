@@ -23,8 +23,11 @@
 #include <assert.h>
 
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/mem.h"
 #include "core/sched/internal.h"
+
+enum { SCHED_PRIORITY_MAX = 10 };
 
 struct pod_sched *pod_sched_new(void)
 {
@@ -32,8 +35,7 @@ struct pod_sched *pod_sched_new(void)
 
     if (sched == NULL)
         return NULL;
-    pod_list_init(&sched->effects);
-    pod_sched_pool_init(&sched->nodes, (size_t)2 * POD_SCHED_LINE_BYTES);
+    pod_sched_pool_init(&sched->nodes, sizeof(struct pod_sched_node));
     pod_sched_pool_init(&sched->edges, sizeof(struct pod_sched_edges));
     pod_sched_lanes_init(&sched->lanes);
     return sched;
@@ -47,6 +49,7 @@ void pod_sched_free(struct pod_sched *sched)
     pod_sched_lanes_fini(&sched->lanes);
     pod_sched_pool_fini(&sched->edges);
     pod_sched_pool_fini(&sched->nodes);
+    pod_free(sched->effects.nodes);
     pod_free(sched);
 }
 
@@ -59,17 +62,19 @@ void pod_sched_set_window(struct pod_sched *sched, uint32_t lane,
                           uint32_t window)
 {
     assert(window >= 1 && pod_sched_lane_depth(sched, lane) == 0);
+    sched->lanes.windows += window;
+    sched->lanes.windows -= sched->lanes.items[lane].window;
     sched->lanes.items[lane].window = window;
 }
 
 // Adds to the node's effect of this step; the first time it goes to the end
 // of the list.
-static void sched_note(struct pod_sched *sched, struct pod_sched_node *node,
-                       unsigned what)
+static inline void sched_note(struct pod_sched *sched,
+                              struct pod_sched_node *node, unsigned what)
 {
-    if (node->what == 0)
-        pod_list_push_back(&sched->effects, &node->effect);
-    node->what |= (uint8_t)what;
+    if (!pod_sched_has(node, POD_SCHED_WHAT_MASK))
+        pod_sched_effects_add(&sched->effects, node);
+    node->flags |= what << POD_SCHED_WHAT_SHIFT;
 }
 
 // ---------------------------------------------------------------- end phase
@@ -77,9 +82,10 @@ static void sched_note(struct pod_sched *sched, struct pod_sched_node *node,
 static void sched_interrupt(struct pod_sched *sched,
                             struct pod_sched_node *node)
 {
-    if (!node->launched || node->interrupted)
+    if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED) ||
+        pod_sched_has(node, POD_SCHED_IS_INTERRUPTED))
         return;
-    node->interrupted = true;
+    node->flags |= POD_SCHED_IS_INTERRUPTED;
     sched_note(sched, node, POD_SCHED_INTERRUPT);
 }
 
@@ -94,20 +100,22 @@ static void sched_spend(struct pod_sched *sched, struct pod_sched_node *node)
     sched->last_spent = node;
 }
 
-static void sched_end(struct pod_sched *sched, struct pod_sched_node *node,
-                      enum pod_sched_state state, void *cause)
+static inline void sched_end(struct pod_sched *sched,
+                             struct pod_sched_node *node,
+                             enum pod_sched_state state, void *cause)
 {
     assert(pod_sched_node_open(node) && pod_sched_terminal(state));
-    node->state = (uint8_t)state;
+    pod_sched_set_state(node, state);
     if (cause != NULL) {
-        node->struck = true;
+        node->flags |= POD_SCHED_IS_STRUCK;
         node->cause = cause;
     }
     if (node->deadline_slot != POD_HEAP_NONE)
         pod_heap_remove(&sched->deadlines, &node->deadline_slot);
-    if (!node->launched && node->placed)
+    if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED) &&
+        pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_leave(&sched->lanes, node);
-    if (!node->launched && node->unmet == 0)
+    if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED) && node->unmet == 0)
         sched_spend(sched, node);
     sched_note(sched, node, POD_SCHED_CHANGED);
 }
@@ -118,11 +126,12 @@ static void sched_end_dependents(struct pod_sched *sched,
                                  enum pod_sched_state state)
 {
     struct pod_sched_walk walk = {.edges = &node->edges};
-    uintptr_t edge;
+    uint32_t edge;
 
     while ((edge = pod_sched_walk_next(&walk)) != 0) {
-        struct pod_sched_node *to = pod_sched_edge_node(edge);
-        if (!pod_sched_edge_carries(edge) || to->run_on_failure ||
+        struct pod_sched_node *to = pod_sched_edge_node(sched, edge);
+        if (!pod_sched_edge_carries(edge) ||
+            pod_sched_has(to, POD_SCHED_IS_RESILIENT) ||
             !pod_sched_node_open(to))
             continue;
         sched_end(sched, to, state, node->user);
@@ -135,18 +144,17 @@ static void sched_spread(struct pod_sched *sched,
                          const struct pod_sched_node *node,
                          enum pod_sched_state state)
 {
-    struct pod_list *last = sched->effects.prev;
+    size_t ended = sched->effects.count;
 
     sched_end_dependents(sched, node, state);
-    // What is behind `last` ended just now, and more comes while we go.
-    for (struct pod_list *item = last->next; item != &sched->effects;
-         item = item->next)
-        sched_end_dependents(
-            sched, POD_CONTAINER(item, struct pod_sched_node, effect), state);
+    // What comes now ended just now, and more comes while we go.
+    for (; ended < sched->effects.count; ended++)
+        sched_end_dependents(sched, sched->effects.nodes[ended], state);
 }
 
-static void sched_finish(struct pod_sched *sched, struct pod_sched_node *node,
-                         enum pod_sched_state state)
+static inline void sched_finish(struct pod_sched *sched,
+                                struct pod_sched_node *node,
+                                enum pod_sched_state state)
 {
     if (!pod_sched_node_open(node))
         return;
@@ -160,7 +168,7 @@ static void sched_cancel(struct pod_sched *sched, struct pod_sched_node *node,
 {
     if (!pod_sched_node_open(node))
         return;
-    if (node->launched)
+    if (pod_sched_has(node, POD_SCHED_IS_LAUNCHED))
         sched_interrupt(sched, node);
     else
         sched_end(sched, node, POD_SCHED_CANCELLED, NULL);
@@ -170,7 +178,7 @@ static void sched_cancel(struct pod_sched *sched, struct pod_sched_node *node,
 
 static void sched_expire(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    node->late = true;
+    node->flags |= POD_SCHED_IS_LATE;
     sched_end(sched, node, POD_SCHED_FAILED, NULL);
     sched_interrupt(sched, node);
     sched_spread(sched, node, POD_SCHED_SKIPPED);
@@ -192,52 +200,59 @@ static void sched_advance(struct pod_sched *sched, int64_t now_ns)
 // ------------------------------------------------------------- settle phase
 
 // Nothing but its lanes holds the node back any more.
-static void sched_launch(struct pod_sched *sched, struct pod_sched_node *node)
+static inline void sched_launch(struct pod_sched *sched,
+                                struct pod_sched_node *node)
 {
+    struct pod_sched_effects *effects = &sched->effects;
+
     // Launches show in the order in which they happen, so a node that has
     // just become READY moves to the end.
-    if (node->what != 0 && sched->effects.prev != &node->effect) {
-        pod_list_remove(&node->effect);
-        pod_list_push_back(&sched->effects, &node->effect);
+    if (pod_sched_has(node, POD_SCHED_WHAT_MASK) &&
+        effects->nodes[effects->count - 1] != node) {
+        node->flags |= POD_SCHED_IS_MOVED;
+        pod_sched_effects_add(effects, node);
     }
     sched_note(sched, node, POD_SCHED_LAUNCH);
-    if (node->placed)
+    if (pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_occupy(&sched->lanes, node);
-    node->launched = true;
-    if (!node->leads)
+    node->flags |= POD_SCHED_IS_LAUNCHED;
+    if (!pod_sched_has(node, POD_SCHED_HAS_FOLLOWERS))
         return;
     node->next_ahead = sched->ahead;
     sched->ahead = node;
 }
 
-static void sched_unhold(struct pod_sched *sched, struct pod_sched_node *node)
+static inline void sched_unhold(struct pod_sched *sched,
+                                struct pod_sched_node *node)
 {
     assert(node->held > 0);
     node->held--;
     if (node->held > 0 || !pod_sched_node_open(node))
         return;
-    if (node->placed)
+    if (pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_queue(&sched->lanes, node);
     else
         sched_launch(sched, node);
 }
 
 // No edge to the node is left.
-static void sched_met(struct pod_sched *sched, struct pod_sched_node *node)
+static inline void sched_met(struct pod_sched *sched,
+                             struct pod_sched_node *node)
 {
-    if (node->settled) {
+    if (pod_sched_has(node, POD_SCHED_IS_SETTLED)) {
         sched_note(sched, node, POD_SCHED_RELEASED);
-    } else if (node->state == POD_SCHED_WAITING) {
-        node->state = POD_SCHED_READY;
+    } else if (pod_sched_state_of(node) == POD_SCHED_WAITING) {
+        pod_sched_set_state(node, POD_SCHED_READY);
         sched_note(sched, node, POD_SCHED_CHANGED);
-    } else if (!node->launched && !pod_sched_node_open(node)) {
+    } else if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED) &&
+               !pod_sched_node_open(node)) {
         sched_spend(sched, node);
     }
 }
 
 // An edge to this node is gone: so may be the last thing that held it.
-static void sched_drop_edge(struct pod_sched *sched,
-                            struct pod_sched_node *node, bool held)
+static inline void sched_drop_edge(struct pod_sched *sched,
+                                   struct pod_sched_node *node, bool held)
 {
     assert(node->unmet > 0);
     node->unmet--;
@@ -247,43 +262,61 @@ static void sched_drop_edge(struct pod_sched *sched,
         sched_unhold(sched, node);
 }
 
-// The edges will be needed, and what they point to: with many operations in
-// flight all of it comes from memory, so let it come at once.
-static void sched_prefetch(const struct pod_sched_edges *edges)
+// With many operations in flight all dependents come from memory: so let them
+// come at once.
+static inline void sched_expect(const struct pod_sched *sched,
+                                const struct pod_sched_edges *edges)
 {
-    __builtin_prefetch(edges->next);
-    for (size_t i = 0; i < POD_SCHED_EDGES; i++)
-        __builtin_prefetch(pod_sched_edge_node(edges->to[i]), 1);
+    for (size_t i = POD_SCHED_EDGES; i > 0 && edges->to[i - 1] != 0; i--)
+        __builtin_prefetch(pod_sched_edge_node(sched, edges->to[i - 1]), 1);
+}
+
+// Gives back the edges of one group to the dependents of a node that settles.
+static inline void sched_drop_group(struct pod_sched *sched,
+                                    const struct pod_sched_node *node,
+                                    const struct pod_sched_edges *edges)
+{
+    size_t i = POD_SCHED_EDGES - 1;
+
+    if (edges->to[i] == 0)
+        return;
+    if (edges->to[i - 1] != 0)
+        sched_expect(sched, edges);
+    while (i > 0 && edges->to[i - 1] != 0)
+        i--;
+    for (; i < POD_SCHED_EDGES; i++) {
+        uint32_t edge = edges->to[i];
+        bool held = !(pod_sched_edge_ahead(edge) &&
+                      pod_sched_has(node, POD_SCHED_IS_LAUNCHED));
+        sched_drop_edge(sched, pod_sched_edge_node(sched, edge), held);
+    }
 }
 
 // Gives back all edges to the dependents of a node that settles.
-static void sched_drop_edges(struct pod_sched *sched,
-                             struct pod_sched_node *node)
+static inline void sched_drop_edges(struct pod_sched *sched,
+                                    struct pod_sched_node *node)
 {
-    struct pod_sched_edges *edges = &node->edges;
+    struct pod_sched_edges *edges = node->edges.older;
 
+    __builtin_prefetch(edges);
+    sched_drop_group(sched, node, &node->edges);
+    // Nobody may find them any more.
+    node->edges = (struct pod_sched_edges){.older = NULL};
     while (edges != NULL) {
-        struct pod_sched_edges *next = edges->next;
-        sched_prefetch(edges);
-        for (size_t i = 0; i < POD_SCHED_EDGES; i++) {
-            uintptr_t edge = edges->to[i];
-            if (edge == 0)
-                continue;
-            bool held = !(pod_sched_edge_ahead(edge) && node->launched);
-            sched_drop_edge(sched, pod_sched_edge_node(edge), held);
-        }
-        if (edges != &node->edges)
-            pod_sched_pool_give(&sched->edges, edges);
-        edges = next;
+        struct pod_sched_edges *older = edges->older;
+        __builtin_prefetch(older);
+        sched_drop_group(sched, node, edges);
+        pod_sched_pool_give(&sched->edges, edges);
+        edges = older;
     }
-    node->edges = (struct pod_sched_edges){.next = NULL};
 }
 
-static void sched_settle(struct pod_sched *sched, struct pod_sched_node *node)
+static inline void sched_settle(struct pod_sched *sched,
+                                struct pod_sched_node *node)
 {
-    if (node->placed)
+    if (pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_leave(&sched->lanes, node);
-    node->settled = true;
+    node->flags |= POD_SCHED_IS_SETTLED;
     sched_drop_edges(sched, node);
     if (node->unmet == 0)
         sched_note(sched, node, POD_SCHED_RELEASED);
@@ -304,11 +337,11 @@ static void sched_settle_spent(struct pod_sched *sched)
 static void sched_lead(struct pod_sched *sched, struct pod_sched_node *node)
 {
     struct pod_sched_walk walk = {.edges = &node->edges};
-    uintptr_t edge;
+    uint32_t edge;
 
     while ((edge = pod_sched_walk_next(&walk)) != 0) {
         if (pod_sched_edge_ahead(edge))
-            sched_unhold(sched, pod_sched_edge_node(edge));
+            sched_unhold(sched, pod_sched_edge_node(sched, edge));
     }
 }
 
@@ -330,26 +363,22 @@ static void sched_launch_all(struct pod_sched *sched)
 
 // ------------------------------------------------------------------- submit
 
-static bool sched_reserve(struct pod_sched *sched,
-                          const struct pod_sched_event *event)
+static bool sched_reserve(struct pod_sched *sched, size_t nodes, size_t edges,
+                          const uint32_t *lanes, size_t lane_count)
 {
-    // Edges are counted in 32 bits.
-    return event->dep_count < UINT32_MAX &&
-           pod_sched_pool_reserve(&sched->nodes, 1) &&
-           pod_sched_pool_reserve(&sched->edges, event->dep_count) &&
-           pod_heap_reserve(&sched->deadlines, sched->deadlines.count + 1) &&
-           pod_sched_lanes_reserve(&sched->lanes, event->lanes,
-                                   event->lane_count);
+    return pod_sched_pool_reserve(&sched->nodes, nodes) &&
+           pod_sched_pool_reserve(&sched->edges, edges) &&
+           pod_heap_reserve(&sched->deadlines,
+                            sched->deadlines.count + nodes) &&
+           pod_sched_effects_reserve(sched, nodes) &&
+           pod_sched_lanes_reserve(&sched->lanes, lanes, lane_count);
 }
 
 enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
                                 size_t edges, const uint32_t *lanes,
                                 size_t lane_count, struct pod_err *err)
 {
-    if (pod_sched_pool_reserve(&sched->nodes, nodes) &&
-        pod_sched_pool_reserve(&sched->edges, edges) &&
-        pod_heap_reserve(&sched->deadlines, sched->deadlines.count + nodes) &&
-        pod_sched_lanes_reserve(&sched->lanes, lanes, lane_count))
+    if (sched_reserve(sched, nodes, edges, lanes, lane_count))
         return POD_OK;
     return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                        "no memory for %zu more operations", nodes);
@@ -367,7 +396,7 @@ static bool sched_doomed(const struct pod_sched_event *event, void **out_cause)
     for (size_t i = 0; i < event->dep_count; i++) {
         const struct pod_sched_node *node = event->deps[i].node;
         if (!event->deps[i].carries || pod_sched_node_open(node) ||
-            node->state == POD_SCHED_SUCCEEDED)
+            pod_sched_state_of(node) == POD_SCHED_SUCCEEDED)
             continue;
         *out_cause = node->user;
         return true;
@@ -376,14 +405,14 @@ static bool sched_doomed(const struct pod_sched_event *event, void **out_cause)
 }
 
 static void sched_add_edge(struct pod_sched *sched, struct pod_sched_node *node,
-                           uintptr_t edge)
+                           uint32_t edge)
 {
     struct pod_sched_edges *edges = &node->edges;
 
     if (edges->to[0] != 0) {
         struct pod_sched_edges *older = pod_sched_pool_take(&sched->edges);
         *older = *edges;
-        *edges = (struct pod_sched_edges){.next = older};
+        *edges = (struct pod_sched_edges){.older = older};
     }
     size_t i = POD_SCHED_EDGES - 1;
     while (edges->to[i] != 0)
@@ -394,17 +423,19 @@ static void sched_add_edge(struct pod_sched *sched, struct pod_sched_node *node,
 static void sched_link(struct pod_sched *sched, struct pod_sched_node *node,
                        const struct pod_sched_dep *dep)
 {
-    assert(!dep->node->settled);
+    uint32_t number = pod_sched_node_number(node);
+
+    assert(!pod_sched_has(dep->node, POD_SCHED_IS_SETTLED));
     sched_add_edge(sched, dep->node,
-                   (uintptr_t)node |
+                   number << POD_SCHED_EDGE_SHIFT |
                        (dep->carries ? POD_SCHED_EDGE_CARRIES : 0U) |
                        (dep->ahead ? POD_SCHED_EDGE_AHEAD : 0U));
     node->unmet++;
-    if (dep->ahead && dep->node->launched)
+    if (dep->ahead && pod_sched_has(dep->node, POD_SCHED_IS_LAUNCHED))
         return;
     node->held++;
     if (dep->ahead)
-        dep->node->leads = true;
+        dep->node->flags |= POD_SCHED_HAS_FOLLOWERS;
 }
 
 // Puts a new node that lives among the others.
@@ -419,15 +450,14 @@ static void sched_enter(struct pod_sched *sched, struct pod_sched_node *node,
         };
         pod_heap_push(&sched->deadlines, entry);
     }
-    pod_sched_lanes_join(&sched->lanes, node, event->lanes, event->lane_count,
-                         sched->submitted);
+    pod_sched_lanes_join(&sched->lanes, node, event->lanes, event->lane_count);
     if (node->unmet == 0) {
-        node->state = POD_SCHED_READY;
+        pod_sched_set_state(node, POD_SCHED_READY);
         sched_note(sched, node, POD_SCHED_CHANGED);
     }
     if (node->held > 0)
         return;
-    if (node->placed)
+    if (pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_queue(&sched->lanes, node);
     else
         sched_launch(sched, node);
@@ -438,18 +468,24 @@ static struct pod_sched_node *sched_submit(struct pod_sched *sched,
 {
     void *cause = NULL;
 
-    assert(event->priority >= -10 && event->priority <= 10);
-    if (!sched_reserve(sched, event))
+    assert(event->priority >= -SCHED_PRIORITY_MAX &&
+           event->priority <= SCHED_PRIORITY_MAX);
+    // Edges are counted in 32 bits.
+    if (event->dep_count >= UINT32_MAX ||
+        !sched_reserve(sched, 1, event->dep_count, event->lanes,
+                       event->lane_count))
         return NULL;
     struct pod_sched_node *node = pod_sched_pool_take(&sched->nodes);
     *node = (struct pod_sched_node){
         .user = event->user,
         .deadline_slot = POD_HEAP_NONE,
-        .state = POD_SCHED_WAITING,
-        .priority = event->priority,
-        .run_on_failure = event->run_on_failure,
+        .flags = POD_SCHED_WAITING |
+                 (uint32_t)(SCHED_PRIORITY_MAX - event->priority)
+                     << POD_SCHED_LEVEL_SHIFT |
+                 (event->run_on_failure ? POD_SCHED_IS_RESILIENT : 0),
     };
     sched->submitted++;
+    sched->live++;
     for (size_t i = 0; i < event->dep_count; i++)
         sched_link(sched, node, &event->deps[i]);
     if (sched_doomed(event, &cause))
@@ -465,29 +501,32 @@ static struct pod_sched_node *sched_submit(struct pod_sched *sched,
 
 static void sched_started(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    if (!pod_sched_node_open(node) || node->state == POD_SCHED_RUNNING)
+    if (!pod_sched_node_open(node) ||
+        pod_sched_state_of(node) == POD_SCHED_RUNNING)
         return;
-    assert(node->launched);
-    node->state = POD_SCHED_RUNNING;
+    assert(pod_sched_has(node, POD_SCHED_IS_LAUNCHED));
+    pod_sched_set_state(node, POD_SCHED_RUNNING);
     sched_note(sched, node, POD_SCHED_CHANGED);
 }
 
-static void sched_done(struct pod_sched *sched, struct pod_sched_node *node,
-                       enum pod_sched_state state)
+static inline void sched_done(struct pod_sched *sched,
+                              struct pod_sched_node *node,
+                              enum pod_sched_state state)
 {
-    assert(node->launched && !node->settled);
+    assert((node->flags & (POD_SCHED_IS_LAUNCHED | POD_SCHED_IS_SETTLED)) ==
+           POD_SCHED_IS_LAUNCHED);
     sched_finish(sched, node, state);
     sched_settle(sched, node);
 }
 
-enum pod_code pod_sched_step(struct pod_sched *sched,
-                             const struct pod_sched_event *event,
-                             struct pod_sched_node **out_node,
-                             struct pod_err *err)
+// Not inline: a completion, which is all that most steps are, need not make
+// room for what a submit keeps on the stack.
+__attribute__((noinline)) static enum pod_code
+sched_step_rare(struct pod_sched *sched, const struct pod_sched_event *event,
+                struct pod_sched_node **out_node, struct pod_err *err)
 {
     struct pod_sched_node *node;
 
-    assert(pod_list_empty(&sched->effects));
     switch (event->kind) {
     case POD_SCHED_SUBMIT:
         node = sched_submit(sched, event);
@@ -501,8 +540,7 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
         sched_started(sched, event->node);
         break;
     case POD_SCHED_DONE:
-        sched_done(sched, event->node, event->state);
-        break;
+        break; // seen before
     case POD_SCHED_END:
         sched_finish(sched, event->node, event->state);
         break;
@@ -513,41 +551,24 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
         sched_advance(sched, event->now_ns);
         break;
     }
+    return POD_OK;
+}
+
+enum pod_code pod_sched_step(struct pod_sched *sched,
+                             const struct pod_sched_event *event,
+                             struct pod_sched_node **out_node,
+                             struct pod_err *err)
+{
+    enum pod_code code = POD_OK;
+
+    pod_sched_effects_begin(&sched->effects);
+    if (event->kind == POD_SCHED_DONE)
+        sched_done(sched, event->node, event->state);
+    else
+        code = sched_step_rare(sched, event, out_node, err);
     if (sched->spent != NULL)
         sched_settle_spent(sched);
     if (sched->ahead != NULL || pod_sched_lanes_any(&sched->lanes))
         sched_launch_all(sched);
-    return POD_OK;
-}
-
-bool pod_sched_next_effect(struct pod_sched *sched,
-                           struct pod_sched_effect *out_effect)
-{
-    struct pod_list *head = &sched->effects;
-    struct pod_list *item = head->next;
-
-    if (item == head)
-        return false;
-    // Nothing is added before all are taken, so it need not be unlinked: the
-    // list just begins behind it.
-    head->next = item->next;
-    if (item->next == head)
-        head->prev = head;
-    struct pod_sched_node *node =
-        POD_CONTAINER(item, struct pod_sched_node, effect);
-    *out_effect = (struct pod_sched_effect){
-        .user = node->user,
-        .node = node,
-        .what = node->what,
-        .state = (enum pod_sched_state)node->state,
-    };
-    if ((node->what & POD_SCHED_CHANGED) != 0) {
-        if (node->struck)
-            out_effect->cause = node->cause;
-        out_effect->deadline = node->late;
-    }
-    node->what = 0;
-    if ((out_effect->what & POD_SCHED_RELEASED) != 0)
-        pod_sched_pool_give(&sched->nodes, node);
-    return true;
+    return code;
 }

@@ -4,10 +4,10 @@
 // Events go in (submitted, started, done, ended, cancelled, time passed),
 // effects come out (launch this, it is now in that state, interrupt it, forget
 // it). It does no I/O, takes no lock, reads no clock, and allocates only when a
-// node is submitted (pool chunks of a fixed size, and room in the queues it may
-// ever stand in), so the same events always give the same effects.
-// One thread at a time may use a scheduler; the pod engine calls it under its
-// lock.
+// node is submitted (pool chunks of a fixed size, and room in the queues and
+// the list of effects it may ever stand in), so the same events always give the
+// same effects. One thread at a time may use a scheduler; the pod engine calls
+// it under its lock.
 //
 // A node counts its unmet dependencies and keeps the list of its dependents,
 // so a completion costs its out-degree, whatever else is in flight.
@@ -141,7 +141,7 @@ enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
     __attribute__((warn_unused_result));
 
 // Makes one step. Effects collect until they are taken with
-// pod_sched_next_effect; take them all before the next step (asserted).
+// pod_sched_take_effects; take them all before the next step (asserted).
 // SUBMIT gives the node in *out_node (else out_node may be NULL). The only
 // failure is OUT_OF_MEMORY of a SUBMIT, which changes nothing.
 //
@@ -165,11 +165,21 @@ pod_sched_step(struct pod_sched *sched, const struct pod_sched_event *event,
                struct pod_sched_node **out_node, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// Takes the next effect, in the order in which things happened; false: none.
+// Takes the next effects, in the order in which things happened, up to `room`
+// of them; returns how many, fewer only when there are no more. A node that is
+// RELEASED is gone when its effect has been taken.
 // One node gives at most one effect a step (its bits merged), except that a
 // node never shows CHANGED twice. A cause comes before what it brought.
-bool pod_sched_next_effect(struct pod_sched *sched,
-                           struct pod_sched_effect *out_effect);
+size_t pod_sched_take_effects(struct pod_sched *sched,
+                              struct pod_sched_effect *out_effects,
+                              size_t room);
+
+// Takes the next effect; false: none.
+static inline bool pod_sched_next_effect(struct pod_sched *sched,
+                                         struct pod_sched_effect *out_effect)
+{
+    return pod_sched_take_effects(sched, out_effect, 1) > 0;
+}
 
 // The earliest deadline of an open node, or POD_NEVER: when to ADVANCE.
 int64_t pod_sched_next_deadline(const struct pod_sched *sched);
@@ -184,7 +194,8 @@ uint32_t pod_sched_node_unmet(const struct pod_sched_node *node);
 
 // Walks the dependents (edges that still stand) of a node, newest first:
 // start with *cursor = NULL; false at the end. No step may come in between.
-bool pod_sched_next_dependent(const struct pod_sched_node *node,
+bool pod_sched_next_dependent(const struct pod_sched *sched,
+                              const struct pod_sched_node *node,
                               const void **cursor, void **out_user,
                               bool *out_carries);
 

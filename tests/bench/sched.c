@@ -37,6 +37,7 @@ enum {
     BENCH_PARENTS = 3,
     BENCH_LANES = 64,
     BENCH_WINDOW = 4,
+    BENCH_EFFECTS = 16, // taken at a time
     BENCH_ROUNDS = 5,
     BENCH_SCAN_MAX = 10000,
     BENCH_DEFAULT = 1000000,
@@ -165,6 +166,7 @@ static double bench_result(const struct bench_graph *graph, double begin,
 struct bench_ready {
     struct pod_sched_node **nodes;
     size_t count;
+    struct pod_sched_effect effects[BENCH_EFFECTS]; // of a step
 };
 
 static void bench_step(struct pod_sched *sched,
@@ -172,16 +174,19 @@ static void bench_step(struct pod_sched *sched,
                        struct pod_sched_node **out_node,
                        struct bench_ready *ready)
 {
-    struct pod_sched_effect effect;
+    size_t count;
 
     if (pod_sched_step(sched, event, out_node, NULL) != POD_OK) {
         fprintf(stderr, "no memory\n");
         exit(1);
     }
-    while (pod_sched_next_effect(sched, &effect)) {
-        if ((effect.what & POD_SCHED_LAUNCH) != 0)
-            ready->nodes[ready->count++] = effect.node;
-    }
+    do {
+        count = pod_sched_take_effects(sched, ready->effects, BENCH_EFFECTS);
+        for (size_t i = 0; i < count; i++) {
+            if ((ready->effects[i].what & POD_SCHED_LAUNCH) != 0)
+                ready->nodes[ready->count++] = ready->effects[i].node;
+        }
+    } while (count == BENCH_EFFECTS);
 }
 
 static void bench_submit_all(struct pod_sched *sched,
@@ -215,19 +220,20 @@ static void bench_submit_all(struct pod_sched *sched,
 static double bench_sched(const struct bench_graph *graph, bool with_lanes)
 {
     struct pod_sched *sched = pod_sched_new();
-    struct bench_ready ready = {bench_alloc(graph->count, sizeof(void *)), 0};
+    struct bench_ready ready = {.nodes =
+                                    bench_alloc(graph->count, sizeof(void *))};
     size_t completed = 0;
+    struct pod_sched_event event = {
+        .kind = POD_SCHED_DONE,
+        .state = POD_SCHED_SUCCEEDED,
+    };
 
     for (int i = 0; i < BENCH_LANES; i++)
         (void)pod_sched_add_lane(sched, BENCH_WINDOW);
     bench_submit_all(sched, graph, with_lanes, &ready);
     double begin = bench_now();
     for (; completed < ready.count; completed++) {
-        struct pod_sched_event event = {
-            .kind = POD_SCHED_DONE,
-            .node = ready.nodes[completed],
-            .state = POD_SCHED_SUCCEEDED,
-        };
+        event.node = ready.nodes[completed];
         bench_step(sched, &event, NULL, &ready);
     }
     double result = bench_result(graph, begin, completed);

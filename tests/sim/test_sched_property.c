@@ -362,16 +362,17 @@ static void prop_check_dependents(struct prop *prop, const struct prop_op *op)
         for (int j = from->dep_count - 1; j >= 0; j--) {
             if (from->deps[j].to != number)
                 continue;
-            PROP_CHECK(
-                prop,
-                pod_sched_next_dependent(op->node, &cursor, &user, &carries),
-                number);
+            PROP_CHECK(prop,
+                       pod_sched_next_dependent(prop->sched, op->node, &cursor,
+                                                &user, &carries),
+                       number);
             PROP_CHECK(prop, user == from, number);
             PROP_CHECK(prop, carries == from->deps[j].carries, number);
         }
     }
     PROP_CHECK(prop,
-               !pod_sched_next_dependent(op->node, &cursor, &user, &carries),
+               !pod_sched_next_dependent(prop->sched, op->node, &cursor, &user,
+                                         &carries),
                number);
 }
 
@@ -623,12 +624,12 @@ static void prop_finish(struct prop *prop)
     // One chunk each is plenty here, so all of it must be free again.
     PROP_CHECK(prop, sched->nodes.spare == sched->nodes.per_chunk, -1);
     PROP_CHECK(prop,
-               sched->edges.first == NULL ||
+               sched->edges.chunk_count == 0 ||
                    sched->edges.spare == sched->edges.per_chunk,
                -1);
     PROP_CHECK(prop,
-               sched->lanes.places.first == NULL ||
-                   sched->lanes.places.spare == sched->lanes.places.per_chunk,
+               sched->lanes.gangs.chunk_count == 0 ||
+                   sched->lanes.gangs.spare == sched->lanes.gangs.per_chunk,
                -1);
     PROP_CHECK(prop, sched->deadlines.count == 0, -1);
 }

@@ -12,7 +12,13 @@
 #include "core/sched/internal.h"
 #include "core/sched/sched.h"
 
-enum { LANES = 3, QUEUE_FIRST_CAPACITY = 16, DEADLINE = 50 };
+enum {
+    LANES = 3,
+    QUEUE_FIRST_CAPACITY = 64,
+    DEADLINES_FIRST_CAPACITY = 16,
+    EFFECTS_FIRST_CAPACITY = 16,
+    DEADLINE = 50,
+};
 
 static const uint32_t all_lanes[LANES] = {0, 1, 2};
 
@@ -48,14 +54,15 @@ static void fixture_init(struct fixture *fixture)
     take_effects(fixture->sched);
 }
 
-static uint32_t dependents(const struct pod_sched_node *node)
+static uint32_t dependents(const struct pod_sched *sched,
+                           const struct pod_sched_node *node)
 {
     const void *cursor = NULL;
     uint32_t count = 0;
     void *user;
     bool carries;
 
-    while (pod_sched_next_dependent(node, &cursor, &user, &carries))
+    while (pod_sched_next_dependent(sched, node, &cursor, &user, &carries))
         count++;
     return count;
 }
@@ -65,15 +72,15 @@ static void check_untouched(const struct fixture *fixture)
 {
     const struct pod_sched *sched = fixture->sched;
 
-    assert_true(pod_list_empty(&sched->effects));
+    assert_true(sched->effects.taken == sched->effects.count);
     assert_int_equal(sched->submitted, 1);
     assert_int_equal(sched->nodes.spare, sched->nodes.per_chunk - 1);
     assert_int_equal(sched->deadlines.count, 0);
     assert_int_equal(pod_sched_next_deadline(sched), POD_NEVER);
-    assert_int_equal(dependents(fixture->first), 0);
+    assert_int_equal(dependents(fixture->sched, fixture->first), 0);
     for (uint32_t i = 0; i < LANES; i++) {
         assert_int_equal(pod_sched_lane_depth(sched, i), i == 0);
-        assert_int_equal(sched->lanes.items[i].waiting, 0);
+        assert_int_equal(sched->lanes.items[i].queue.waiting, 0);
     }
 }
 
@@ -110,7 +117,7 @@ static void check_gang(struct fixture *fixture, struct pod_sched_node *gang)
     take_effects(fixture->sched);
     assert_int_equal(pod_sched_next_deadline(fixture->sched), DEADLINE);
     assert_int_equal(pod_sched_node_unmet(gang), 3);
-    assert_int_equal(dependents(fixture->first), 3);
+    assert_int_equal(dependents(fixture->sched, fixture->first), 3);
     assert_false(pod_sched_node_launched(gang));
     assert_int_equal(pod_sched_step(fixture->sched, &done, NULL, NULL), POD_OK);
     take_effects(fixture->sched);
@@ -125,8 +132,9 @@ static void check_gang(struct fixture *fixture, struct pod_sched_node *gang)
 // Each allocation that the submit makes fails once.
 static void test_submit(void **state)
 {
-    // Edges, places, and the queues of the two lanes that had none yet.
-    enum { ALLOCATIONS = 4 };
+    // A chunk of edges and one of places, each with a table of chunks, and the
+    // queues of the two lanes that had none yet.
+    enum { ALLOCATIONS = 6 };
     long live = pod_mem_live();
     int failed = 0;
     enum pod_code code;
@@ -216,7 +224,7 @@ static void test_deadline_growth(void **state)
     (void)state;
     fixture_init(&fixture);
     // Without lanes they are launched at once; their deadlines stay.
-    for (int i = 0; i < QUEUE_FIRST_CAPACITY; i++) {
+    for (int i = 0; i < DEADLINES_FIRST_CAPACITY; i++) {
         struct pod_sched_event event = {
             .kind = POD_SCHED_SUBMIT,
             .deadline_ns = DEADLINE + i,
@@ -234,6 +242,33 @@ static void test_deadline_growth(void **state)
     take_effects(fixture.sched);
     assert_int_equal(pod_sched_next_deadline(fixture.sched), DEADLINE - 1);
     pod_sched_free(fixture.sched);
+}
+
+// The same for the list of effects, in which a node that the lane launches may
+// stand twice.
+static void test_effects_growth(void **state)
+{
+    struct pod_sched_event event = {
+        .kind = POD_SCHED_SUBMIT,
+        .deadline_ns = POD_NEVER,
+    };
+    struct pod_sched *sched = pod_sched_new();
+
+    (void)state;
+    assert_non_null(sched);
+    assert_int_equal(pod_sched_add_lane(sched, 1), 0);
+    for (int i = 0; i < EFFECTS_FIRST_CAPACITY - 1; i++) {
+        assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
+        take_effects(sched);
+    }
+    pod_mem_fail_after(0, 1);
+    assert_int_equal(pod_sched_step(sched, &event, NULL, NULL),
+                     POD_RESOURCE_EXHAUSTED);
+    pod_mem_fail_after(-1, 0);
+    assert_int_equal(sched->live, EFFECTS_FIRST_CAPACITY - 1);
+    assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
+    take_effects(sched);
+    pod_sched_free(sched);
 }
 
 static void test_new(void **state)
@@ -281,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_submit),
         cmocka_unit_test(test_queue_growth),
         cmocka_unit_test(test_deadline_growth),
+        cmocka_unit_test(test_effects_growth),
         cmocka_unit_test(test_new),
         cmocka_unit_test(test_first_submit),
     };
