@@ -4,6 +4,7 @@
 // short enough are seen at a glance to need none.
 #include "api/json.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +27,71 @@ struct json_scan {
     struct pod_str *rewritten; // NULL in the pass that only looks
 };
 
+// What a character begins; 0: nothing.
+enum json_class {
+    JSON_NUMBER_IS = 1,
+    JSON_STRING_IS,
+    JSON_KEY_WAS, // the string before a colon
+    JSON_OPENS,
+    JSON_CLOSES,
+    JSON_WORD_IS,
+};
+
+static const unsigned char json_classes[256] = {
+    ['-'] = JSON_NUMBER_IS, ['0'] = JSON_NUMBER_IS, ['1'] = JSON_NUMBER_IS,
+    ['2'] = JSON_NUMBER_IS, ['3'] = JSON_NUMBER_IS, ['4'] = JSON_NUMBER_IS,
+    ['5'] = JSON_NUMBER_IS, ['6'] = JSON_NUMBER_IS, ['7'] = JSON_NUMBER_IS,
+    ['8'] = JSON_NUMBER_IS, ['9'] = JSON_NUMBER_IS, ['"'] = JSON_STRING_IS,
+    [':'] = JSON_KEY_WAS,   ['{'] = JSON_OPENS,     ['['] = JSON_OPENS,
+    ['}'] = JSON_CLOSES,    [']'] = JSON_CLOSES,    ['t'] = JSON_WORD_IS,
+    ['f'] = JSON_WORD_IS,   ['n'] = JSON_WORD_IS,
+};
+
+static const uint64_t json_each = UINT64_C(0x0101010101010101);
+
+// The high bit of each byte that is 0, up to the first such byte.
+static uint64_t json_zero_bytes(uint64_t word)
+{
+    return (word - json_each) & ~word & json_each * 0x80;
+}
+
+// The next quote or backslash, or the end. Strings are short and of any
+// length: eight characters are looked at without a branch.
+static size_t json_string_stop(const struct json_scan *scan, size_t at)
+{
+    uint64_t word;
+
+    for (; scan->length - at >= sizeof(word); at += sizeof(word)) {
+        memcpy(&word, scan->text + at, sizeof(word));
+        word = le64toh(word);
+        uint64_t found = json_zero_bytes(word ^ json_each * '"') |
+                         json_zero_bytes(word ^ json_each * '\\');
+        if (found != 0)
+            return at + (size_t)__builtin_ctzll(found) / 8;
+    }
+    while (at < scan->length && scan->text[at] != '"' && scan->text[at] != '\\')
+        at++;
+    return at;
+}
+
 // The end of the string that starts at `at` (a quote).
 static size_t json_string_end(const struct json_scan *scan, size_t at)
 {
-    for (at++; at < scan->length && scan->text[at] != '"'; at++) {
-        if (scan->text[at] == '\\')
-            at++;
-    }
+    at = json_string_stop(scan, at + 1);
+    while (at + 1 < scan->length && scan->text[at] == '\\')
+        at = json_string_stop(scan, at + 2);
     return at < scan->length ? at + 1 : scan->length;
+}
+
+static bool json_is_of_number(char c)
+{
+    return json_classes[(unsigned char)c] == JSON_NUMBER_IS || c == '.' ||
+           c == '+' || c == 'e' || c == 'E';
 }
 
 static size_t json_number_end(const struct json_scan *scan, size_t at)
 {
-    while (at < scan->length && scan->text[at] != '\0' &&
-           strchr("+-.eE0123456789", scan->text[at]) != NULL)
+    while (at < scan->length && json_is_of_number(scan->text[at]))
         at++;
     return at;
 }
@@ -56,14 +108,12 @@ static bool json_is_big(const char *text, size_t length)
     size_t digits = length - sign;
     char copy[24];
 
-    if (digits == 0 || (digits > 1 && text[sign] == '0'))
+    if (digits < 19 || text[sign] == '0')
         return false;
     for (size_t i = sign; i < length; i++) {
         if (!json_is_digit(text[i]))
             return false;
     }
-    if (digits < 19)
-        return false;
     if (digits > 19)
         return true;
     memcpy(copy, text, length);
@@ -98,25 +148,21 @@ static void json_number(struct json_scan *scan)
 // left for jansson to say so.
 static size_t json_token(struct json_scan *scan)
 {
-    switch (scan->text[scan->at]) {
-    case '"':
+    switch (json_classes[(unsigned char)scan->text[scan->at]]) {
+    case JSON_STRING_IS:
         scan->values++;
         return json_string_end(scan, scan->at);
-    case ':': // the string before it was a key
+    case JSON_KEY_WAS:
         scan->values -= scan->values > 0;
         break;
-    case '{':
-    case '[':
+    case JSON_OPENS:
         scan->values++;
         scan->depth++;
         break;
-    case '}':
-    case ']':
+    case JSON_CLOSES:
         scan->depth -= scan->depth > 0;
         break;
-    case 't':
-    case 'f':
-    case 'n':
+    case JSON_WORD_IS:
         scan->values++;
         while (scan->at + 1 < scan->length && scan->text[scan->at + 1] >= 'a' &&
                scan->text[scan->at + 1] <= 'z')
@@ -133,8 +179,8 @@ static enum pod_code json_scan_run(struct json_scan *scan,
                                    struct pod_err *err)
 {
     while (scan->at < scan->length) {
-        char c = scan->text[scan->at];
-        if (c == '-' || json_is_digit(c)) {
+        unsigned char c = (unsigned char)scan->text[scan->at];
+        if (json_classes[c] == JSON_NUMBER_IS) {
             json_number(scan);
         } else {
             size_t start = scan->at;
@@ -178,12 +224,10 @@ static bool json_has_long_run(const char *text, size_t length)
 // each other in one bit. More than there are where such bytes stand in a row.
 static unsigned json_openers(uint64_t word)
 {
-    const uint64_t each = UINT64_C(0x0101010101010101);
-    uint64_t other = (word | each * 0x20) ^ each * '{';
+    uint64_t other = (word | json_each * 0x20) ^ json_each * '{';
+    uint64_t found = json_zero_bytes(other) >> 7;
 
-    uint64_t found = ((other - each) & ~other) >> 7 & each;
-
-    return (unsigned)((found * each) >> 56);
+    return (unsigned)((found * json_each) >> 56);
 }
 
 // Whether a text is so short that it keeps the limits and has no integer that
