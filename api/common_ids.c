@@ -114,7 +114,7 @@ enum pod_code api_read_ref(struct api_reader *reader, const char *name,
     enum pod_code code = api_read_string(reader, name, &text, err);
     if (code != POD_OK || text == NULL)
         return code;
-    const struct api_place place = {reader->pointer, name, SIZE_MAX};
+    const struct api_place place = {reader, name, SIZE_MAX};
     code = common_read_id(reader, text, kind, &place, out, err);
     if (code != POD_OK)
         api_read_at(reader, name, err);
@@ -128,14 +128,15 @@ static enum pod_code common_read_item(const struct api_reader *reader,
                                       struct pod_ref *out, struct pod_err *err)
 {
     const json_t *item = json_array_get(list, index);
-    const struct api_place place = {reader->pointer, name, index};
+    const struct api_place place = {reader, name, index};
     enum pod_code code =
         json_is_string(item)
             ? common_read_id(reader, json_string_value(item), kind, &place, out,
                              err)
             : api_json_wrong_type(item, name, "a list of ids", err);
+    char pointer[POD_ERR_POINTER_BYTES];
     if (code != POD_OK)
-        pod_err_at(err, "%s/%s/%zu", reader->pointer, name, index);
+        pod_err_at(err, "%s", api_place_print(&place, pointer));
     return code;
 }
 

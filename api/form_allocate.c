@@ -74,11 +74,13 @@ static enum pod_code allocate_take_contents(struct allocate *allocate,
 {
     const struct api_form *form = allocate->form;
     struct pod_request *request = allocate->request;
+    char object[POD_ERR_POINTER_BYTES];
     char pointer[POD_ERR_POINTER_BYTES];
     if (allocate->values != NULL && allocate->fill != NULL)
         return allocate_bad_form(allocate, "fill",
                                  "values and fill exclude each other", err);
-    (void)snprintf(pointer, sizeof(pointer), "%.48s/%s", form->reader->pointer,
+    (void)snprintf(pointer, sizeof(pointer), "%.48s/%s",
+                   api_read_pointer(form->reader, object),
                    allocate->fill != NULL ? "fill" : "values");
     if (allocate->fill != NULL) {
         request->allocate.fill_size = pod_type_bytes(allocate->shape->type);

@@ -30,13 +30,14 @@ static enum pod_code execute_read_launches(const struct api_form *form,
                                            struct pod_launch *out,
                                            struct pod_err *err)
 {
+    char object[POD_ERR_POINTER_BYTES];
+    char pointer[POD_ERR_POINTER_BYTES];
+    (void)snprintf(pointer, sizeof(pointer), "%.30s/launches",
+                   api_read_pointer(form->reader, object));
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct api_reader reader;
-        char pointer[POD_ERR_POINTER_BYTES];
-        (void)snprintf(pointer, sizeof(pointer), "%.30s/launches/%zu",
-                       form->reader->pointer, i);
-        enum pod_code code =
-            api_read_begin(&reader, json_array_get(list, i), pointer, err);
+        enum pod_code code = api_read_begin_item(
+            &reader, json_array_get(list, i), pointer, i, err);
         reader.names = form->reader->names;
         if (code == POD_OK)
             code = execute_read_launch(form, &reader, &out[i], err);

@@ -6,7 +6,6 @@
 
 #include "api/build.h"
 #include "api/common.h"
-#include "api/digits.h"
 #include "api/forms.h"
 #include "api/json.h"
 #include "api/json_memory.h"
@@ -14,7 +13,6 @@
 
 enum {
     GRAPH_REF_MAX = 256, // bytes of a ref
-    GRAPH_PLACE_BYTES = 32,
     GRAPH_DEPTH = 32,
     GRAPH_LINE_VALUES = 200000,
     GRAPH_VALUES = 2000000,
@@ -227,20 +225,22 @@ static enum pod_code graph_read_kind(struct api_reader *reader,
 
 static enum pod_code graph_read_ref(struct api_graph *graph,
                                     struct api_reader *reader,
-                                    const char **out_ref, struct pod_err *err)
+                                    struct api_name_text *out_ref,
+                                    struct pod_err *err)
 {
+    const char *text = NULL;
     enum pod_code code =
-        api_read_text(reader, "ref", 1, GRAPH_REF_MAX, out_ref, err);
+        api_read_text(reader, "ref", 1, GRAPH_REF_MAX, &text, err);
 
-    if (code == POD_OK && *out_ref != NULL)
-        api_names_expect(&graph->names, *out_ref);
+    if (code == POD_OK && text != NULL)
+        *out_ref = api_names_expect(&graph->names, text);
     return code;
 }
 
 static enum pod_code graph_define(struct api_graph *graph,
                                   const struct api_reader *reader,
-                                  const char *ref, enum pod_ref_kind makes,
-                                  struct pod_err *err)
+                                  const struct api_name_text *ref,
+                                  enum pod_ref_kind makes, struct pod_err *err)
 {
     enum pod_code code = api_names_define(&graph->names, ref, makes,
                                           &graph->refs[graph->count - 1], err);
@@ -275,7 +275,7 @@ static enum pod_code graph_read_members(struct api_graph *graph,
                                         struct pod_err *err)
 {
     const struct graph_kind *kind = NULL;
-    const char *ref = NULL;
+    struct api_name_text ref = {.text = NULL};
     struct pod_err other;
 
     enum pod_code code = graph_read_kind(reader, &kind, err);
@@ -285,10 +285,10 @@ static enum pod_code graph_read_members(struct api_graph *graph,
         code = named;
     if (code == POD_OK)
         code = graph_read_form(graph, reader, kind, request, err);
-    if (named != POD_OK || ref == NULL)
+    if (named != POD_OK || ref.text == NULL)
         return code;
     // A name counts even if the rest is at fault.
-    named = graph_define(graph, reader, ref,
+    named = graph_define(graph, reader, &ref,
                          kind != NULL ? kind->makes : POD_REF_NONE,
                          code == POD_OK ? err : &other);
     return code == POD_OK ? named : code;
@@ -299,7 +299,6 @@ static enum pod_code graph_read_op(struct api_graph *graph, const json_t *value,
                                    struct pod_err *err)
 {
     struct api_reader reader;
-    char pointer[GRAPH_PLACE_BYTES];
     size_t index = graph->count;
     struct pod_request *request =
         api_memory_alloc(&graph->memory, sizeof(*request));
@@ -311,8 +310,8 @@ static enum pod_code graph_read_op(struct api_graph *graph, const json_t *value,
     graph->refused[index] = false;
     graph->count++;
     graph->names.current = index;
-    *api_put_u64(api_put_text(pointer, "/ops/"), index) = '\0';
-    enum pod_code code = api_read_begin(&reader, value, pointer, err);
+    enum pod_code code =
+        api_read_begin_item(&reader, value, "/ops", index, err);
     reader.names = &graph->names;
     if (code == POD_OK)
         code = graph_read_members(graph, &reader, request, err);

@@ -57,16 +57,27 @@ struct api_member {
 struct api_reader {
     const json_t *object;
     struct api_names *names; // what "$ref" may stand for (names.h), or NULL
-    char pointer[POD_ERR_POINTER_BYTES]; // of the object itself, "" at the top
+    // Of the object itself, "" at the top; or of the list that it is an item of.
+    const char *pointer;
+    size_t index; // in that list; SIZE_MAX: it is no item
     struct api_member members[API_READER_MEMBERS];
     size_t count;
     uint32_t initials; // a bit for each first letter, modulo 32
 };
 
-// `value` must be an object (else WRONG_TYPE). `pointer` is copied.
+// `value` must be an object (else WRONG_TYPE). `pointer` must stay where it is
+// as long as the reader.
 enum pod_code api_read_begin(struct api_reader *reader, const json_t *value,
                              const char *pointer, struct pod_err *err)
     __attribute__((warn_unused_result));
+// The same for an item of the list at `pointer`.
+enum pod_code api_read_begin_item(struct api_reader *reader,
+                                  const json_t *value, const char *pointer,
+                                  size_t index, struct pod_err *err)
+    __attribute__((warn_unused_result));
+// The pointer of the object, printed when it is needed.
+const char *api_read_pointer(const struct api_reader *reader,
+                             char buffer[POD_ERR_POINTER_BYTES]);
 
 // The member whatever it is, borrowed; NULL: absent or null. Always OK to
 // call first to see which form a request has.

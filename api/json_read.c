@@ -42,24 +42,47 @@ static uint32_t read_initial(const char *name)
     return UINT32_C(1) << ((unsigned char)name[0] % 32);
 }
 
+const char *api_read_pointer(const struct api_reader *reader,
+                             char buffer[POD_ERR_POINTER_BYTES])
+{
+    if (reader->index == SIZE_MAX)
+        (void)snprintf(buffer, POD_ERR_POINTER_BYTES, "%s", reader->pointer);
+    else
+        (void)snprintf(buffer, POD_ERR_POINTER_BYTES, "%s/%zu", reader->pointer,
+                       reader->index);
+    return buffer;
+}
+
+static enum pod_code read_no_object(const struct api_reader *reader,
+                                    const json_t *value, struct pod_err *err)
+{
+    char pointer[POD_ERR_POINTER_BYTES];
+    bool body = *api_read_pointer(reader, pointer) == '\0';
+    enum pod_code code = api_json_wrong_type(
+        value, body ? "the body" : "the value", "an object", err);
+
+    pod_err_at(err, "%s", pointer);
+    return code;
+}
+
 enum pod_code api_read_begin(struct api_reader *reader, const json_t *value,
                              const char *pointer, struct pod_err *err)
 {
-    size_t length = strnlen(pointer, sizeof(reader->pointer) - 1);
+    return api_read_begin_item(reader, value, pointer, SIZE_MAX, err);
+}
 
+enum pod_code api_read_begin_item(struct api_reader *reader,
+                                  const json_t *value, const char *pointer,
+                                  size_t index, struct pod_err *err)
+{
     reader->object = value;
     reader->names = NULL;
+    reader->pointer = pointer;
+    reader->index = index;
     reader->count = 0;
     reader->initials = 0;
-    memcpy(reader->pointer, pointer, length);
-    reader->pointer[length] = '\0';
-    if (!json_is_object(value)) {
-        enum pod_code code = api_json_wrong_type(
-            value, *pointer != '\0' ? "the value" : "the body", "an object",
-            err);
-        pod_err_at(err, "%s", pointer);
-        return code;
-    }
+    if (!json_is_object(value))
+        return read_no_object(reader, value, err);
     // Iterating takes a non-const object and does not change it.
     union {
         const json_t *in;
@@ -80,6 +103,7 @@ void api_read_at(const struct api_reader *reader, const char *name,
                  struct pod_err *err)
 {
     char escaped[POD_ERR_POINTER_BYTES];
+    char pointer[POD_ERR_POINTER_BYTES];
     size_t used = 0;
 
     for (; *name != '\0' && used + 3 < sizeof(escaped); name++) {
@@ -91,7 +115,7 @@ void api_read_at(const struct api_reader *reader, const char *name,
         }
     }
     escaped[used] = '\0';
-    pod_err_at(err, "%s/%s", reader->pointer, escaped);
+    pod_err_at(err, "%s/%s", api_read_pointer(reader, pointer), escaped);
 }
 
 const json_t *api_read_any(struct api_reader *reader, const char *name)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "api/json.h"
 #include "core/base/str.h"
 
 enum { NAMES_UNDEFINED = UINT32_MAX, NAMES_SHOWN = 64 };
@@ -40,12 +41,15 @@ void api_names_fini(struct api_names *names)
 const char *api_place_print(const struct api_place *place,
                             char buffer[POD_ERR_POINTER_BYTES])
 {
+    char pointer[POD_ERR_POINTER_BYTES];
+
+    (void)api_read_pointer(place->reader, pointer);
     if (place->index == SIZE_MAX)
-        (void)snprintf(buffer, POD_ERR_POINTER_BYTES, "%.40s/%.20s",
-                       place->pointer, place->member);
+        (void)snprintf(buffer, POD_ERR_POINTER_BYTES, "%.40s/%.20s", pointer,
+                       place->member);
     else
-        (void)snprintf(buffer, POD_ERR_POINTER_BYTES, "%.36s/%.12s/%u",
-                       place->pointer, place->member, (unsigned)place->index);
+        (void)snprintf(buffer, POD_ERR_POINTER_BYTES, "%.36s/%.12s/%u", pointer,
+                       place->member, (unsigned)place->index);
     return buffer;
 }
 
@@ -77,43 +81,52 @@ static uint64_t names_hash(const struct api_names *names, const char *text,
 }
 
 // The name, made if it is not known; NULL: no memory.
-static struct api_name *names_get(struct api_names *names, const char *text,
-                                  size_t length)
+static struct api_name *names_get(struct api_names *names,
+                                  const struct api_name_text *text)
 {
-    uint64_t hash = names_hash(names, text, length);
-    struct api_name *first = pod_map_get(&names->map, hash);
+    void **kept = pod_map_at(&names->map, text->hash);
 
+    if (kept == NULL)
+        return NULL;
+    struct api_name *first = *kept;
     for (struct api_name *name = first; name != NULL; name = name->next) {
-        if (name->length == length && memcmp(name->text, text, length) == 0)
+        if (name->length == text->length &&
+            memcmp(name->text, text->text, text->length) == 0)
             return name;
     }
     struct api_name *name =
-        api_memory_alloc(names->memory, sizeof(*name) + length + 1);
+        api_memory_take(names->memory, sizeof(*name) + text->length + 1);
     if (name == NULL)
         return NULL;
     char *copy = (char *)(name + 1);
-    memcpy(copy, text, length);
+    memcpy(copy, text->text, text->length);
+    copy[text->length] = '\0';
     *name = (struct api_name){.next = first,
                               .operation = NAMES_UNDEFINED,
-                              .length = length,
+                              .length = text->length,
                               .text = copy};
-    bool kept = first == NULL ? pod_map_add(&names->map, hash, name)
-                              : pod_map_put(&names->map, hash, name);
-    return kept ? name : NULL;
+    *kept = name;
+    return name;
 }
 
 // ----------------------------------------------------------------- definitions
 
-void api_names_expect(const struct api_names *names, const char *text)
+struct api_name_text api_names_expect(const struct api_names *names,
+                                      const char *text)
 {
-    pod_map_expect(&names->map, names_hash(names, text, strlen(text)));
+    size_t length = strlen(text);
+    uint64_t hash = names_hash(names, text, length);
+
+    pod_map_expect(&names->map, hash);
+    return (struct api_name_text){text, length, hash};
 }
 
-enum pod_code api_names_define(struct api_names *names, const char *text,
+enum pod_code api_names_define(struct api_names *names,
+                               const struct api_name_text *text,
                                enum pod_ref_kind makes, const char **out_text,
                                struct pod_err *err)
 {
-    struct api_name *name = names_get(names, text, strlen(text));
+    struct api_name *name = names_get(names, text);
 
     if (name == NULL)
         return api_memory_error(names->memory, err);
@@ -215,7 +228,9 @@ enum pod_code api_names_refer(struct api_names *names, const char *text,
     if (!names_cut_output(text + 1, &length, out))
         return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
                            "an output is meant by .outputs[0] and so on");
-    struct api_name *name = names_get(names, text + 1, length);
+    const struct api_name_text wanted = {text + 1, length,
+                                         names_hash(names, text + 1, length)};
+    struct api_name *name = names_get(names, &wanted);
     if (name == NULL)
         return api_memory_error(names->memory, err);
     if (name->operation == NAMES_UNDEFINED)

@@ -17,10 +17,11 @@
 
 struct api_name;
 struct api_name_use;
+struct api_reader;
 
 // Where a reference stands, to be printed when it is needed.
 struct api_place {
-    const char *pointer; // of the object
+    const struct api_reader *reader; // of the object
     const char *member;
     size_t index; // in a list, or SIZE_MAX
 };
@@ -39,13 +40,22 @@ struct api_names {
 void api_names_init(struct api_names *names, struct api_memory *memory);
 void api_names_fini(struct api_names *names);
 
-// A hint: api_names_define will be called with this text before long.
-void api_names_expect(const struct api_names *names, const char *text);
+// A text that api_names_define will be called with before long; it is not
+// copied.
+struct api_name_text {
+    const char *text;
+    size_t length;
+    uint64_t hash;
+};
 
-// Operation `names->current` is called `text` and makes a thing of this kind
+struct api_name_text api_names_expect(const struct api_names *names,
+                                      const char *text);
+
+// Operation `names->current` is called so and makes a thing of this kind
 // (POD_REF_NONE: nothing that can be used). *out_text is a copy that lives as
 // long as the memory of the names. BAD_VALUE: another one is.
-enum pod_code api_names_define(struct api_names *names, const char *text,
+enum pod_code api_names_define(struct api_names *names,
+                               const struct api_name_text *text,
                                enum pod_ref_kind makes, const char **out_text,
                                struct pod_err *err)
     __attribute__((warn_unused_result));

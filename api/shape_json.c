@@ -35,8 +35,10 @@ static enum pod_code shape_read_list(struct api_reader *reader,
     for (size_t i = 0; i < *out_count; i++) {
         const json_t *item = json_array_get(list, i);
         if (!json_is_integer(item)) {
+            char pointer[POD_ERR_POINTER_BYTES];
             code = api_json_wrong_type(item, name, "a list of integers", err);
-            pod_err_at(err, "%s/%s/%zu", reader->pointer, name, i);
+            pod_err_at(err, "%s/%s/%zu", api_read_pointer(reader, pointer),
+                       name, i);
             return code;
         }
         out[i] = json_integer_value(item);
@@ -121,9 +123,10 @@ enum pod_code api_read_shape(struct api_reader *reader, const char *name,
         return POD_OK;
     if (json_is_object(value)) {
         struct api_reader parts;
+        char object[POD_ERR_POINTER_BYTES];
         char pointer[2 * POD_ERR_POINTER_BYTES];
-        (void)snprintf(pointer, sizeof(pointer), "%s/%s", reader->pointer,
-                       name);
+        (void)snprintf(pointer, sizeof(pointer), "%s/%s",
+                       api_read_pointer(reader, object), name);
         code = api_read_begin(&parts, value, pointer, err);
         return code == POD_OK ? shape_read_parts(&parts, out, err) : code;
     }

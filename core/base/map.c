@@ -58,27 +58,34 @@ static bool map_grow(struct pod_map *map)
     return true;
 }
 
-bool pod_map_add(struct pod_map *map, uint64_t key, void *value)
+bool pod_map_put(struct pod_map *map, uint64_t key, void *value)
 {
+    struct pod_map_slot *slot = NULL;
+    void **kept;
+
     assert(key != 0);
-    if (map->count >= map->capacity / 4 * 3 && !map_grow(map))
+    if (map->capacity > 0)
+        slot = map_find(map->slots, map->capacity, key);
+    // One that is there needs no room.
+    kept = slot != NULL && slot->key == key ? &slot->value
+                                            : pod_map_at(map, key);
+    if (kept == NULL)
         return false;
-    *map_find(map->slots, map->capacity, key) =
-        (struct pod_map_slot){.key = key, .value = value};
-    map->count++;
+    *kept = value;
     return true;
 }
 
-bool pod_map_put(struct pod_map *map, uint64_t key, void *value)
+void **pod_map_at(struct pod_map *map, uint64_t key)
 {
-    if (map->capacity > 0) {
-        struct pod_map_slot *slot = map_find(map->slots, map->capacity, key);
-        if (slot->key == key) {
-            slot->value = value;
-            return true;
-        }
+    assert(key != 0);
+    if (map->count >= map->capacity / 4 * 3 && !map_grow(map))
+        return NULL;
+    struct pod_map_slot *slot = map_find(map->slots, map->capacity, key);
+    if (slot->key == 0) {
+        slot->key = key;
+        map->count++;
     }
-    return pod_map_add(map, key, value);
+    return &slot->value;
 }
 
 void *pod_map_get(const struct pod_map *map, uint64_t key)

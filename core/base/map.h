@@ -22,8 +22,9 @@ struct pod_map {
 void pod_map_fini(struct pod_map *map);
 // Inserts or replaces; false when there is no memory (map unchanged).
 bool pod_map_put(struct pod_map *map, uint64_t key, void *value);
-// The same for a key that is known not to be there.
-bool pod_map_add(struct pod_map *map, uint64_t key, void *value);
+// Where the value of a key is kept, which is NULL if the key was not there; it
+// is now. Valid until the next insertion. NULL when there is no memory.
+void **pod_map_at(struct pod_map *map, uint64_t key);
 // The value, or NULL.
 void *pod_map_get(const struct pod_map *map, uint64_t key);
 // A hint: the key will be looked for or inserted soon. Where it stands in a

@@ -159,25 +159,35 @@ static enum pod_code batch_init(struct pod_batch *batch,
         item->left_out =
             graph != NULL && graph->refused != NULL && graph->refused[i];
         batch->compiles |= item->request->kind == POD_KIND_COMPILE;
+        batch->resets |= item->request->kind == POD_KIND_RESET;
         if (!item->left_out)
             code = batch_init_item(batch, i);
     }
     return code;
 }
 
+// All that comes of one submission comes from one request.
+static bool batch_place(struct pod_batch *batch, size_t index,
+                        struct pod_op *owned_op)
+{
+    const struct pod_request *first =
+        batch->graph != NULL ? batch->graph->self : batch->items[0].request;
+
+    batch->ops[index] = owned_op;
+    if (owned_op != NULL)
+        owned_op->trace = pod_trace_ref(first->trace);
+    return owned_op != NULL;
+}
+
 static bool batch_make_item(struct pod_batch *batch,
                             struct pod_batch_item *item)
 {
-    struct pod_op **place = &batch->ops[item->index - item->output_count];
-
-    for (size_t i = 0; i < item->output_count; i++) {
-        place[i] = pod_op_new_output(batch->pod);
-        if (place[i] == NULL)
+    for (size_t i = item->output_count; i > 0; i--) {
+        if (!batch_place(batch, item->index - i, pod_op_new_output(batch->pod)))
             return false;
     }
     item->op = pod_op_new(batch->pod, item->request, item->auto_counts);
-    batch->ops[item->index] = item->op;
-    if (item->op == NULL || !item->crosses)
+    if (!batch_place(batch, item->index, item->op) || !item->crosses)
         return item->op != NULL;
     item->op->transfer = pod_transfer_new(batch->pod, item->op);
     return item->op->transfer != NULL;
@@ -189,20 +199,7 @@ static bool batch_make_graph(struct pod_batch *batch)
     if (batch->graph == NULL)
         return true;
     batch->graph_op = pod_op_new(batch->pod, batch->graph->self, NULL);
-    batch->ops[0] = batch->graph_op;
-    return batch->graph_op != NULL;
-}
-
-// All that comes of one submission comes from one request.
-static void batch_trace(struct pod_batch *batch)
-{
-    const struct pod_request *first =
-        batch->graph != NULL ? batch->graph->self : batch->items[0].request;
-
-    for (size_t i = 0; i < batch->op_count; i++) {
-        if (batch->ops[i] != NULL)
-            batch->ops[i]->trace = pod_trace_ref(first->trace);
-    }
+    return batch_place(batch, 0, batch->graph_op);
 }
 
 static enum pod_code batch_make(struct pod_batch *batch)
@@ -223,7 +220,6 @@ static enum pod_code batch_make(struct pod_batch *batch)
             return batch_no_memory(batch);
         lanes += item->op->replica_count;
     }
-    batch_trace(batch);
     batch->lanes = pod_calloc(lanes, sizeof(*batch->lanes));
     return batch->lanes == NULL ? batch_no_memory(batch) : POD_OK;
 }
@@ -554,7 +550,7 @@ static void batch_admit_locked(struct pod_batch *batch, struct pod_after *after)
 
     pod_admit_locked(pod, batch->ops, batch->op_count, batch->edge_starts,
                      after);
-    for (size_t i = 0; i < batch->op_count; i++) {
+    for (size_t i = 0; i < batch->op_count && batch->resets; i++) {
         if (batch->ops[i]->kind == POD_KIND_RESET)
             pod_reset_all_locked(pod, batch->ops[i], after);
     }

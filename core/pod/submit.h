@@ -45,6 +45,7 @@ struct pod_batch {
     size_t lane_count;
     size_t inner;   // so many of POD_MAX_INNER are used
     bool compiles;  // there is a COMPILE
+    bool resets;    // there is a RESET
     uint64_t first; // the least number
     int64_t now_ns;
     int64_t wall_ns;
