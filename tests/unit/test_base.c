@@ -529,6 +529,31 @@ static void test_map_walk(void **state)
     pod_map_fini(&map);
 }
 
+// A place is made for a key once, and kept through what comes later.
+static void test_map_at(void **state)
+{
+    struct pod_map map = {.slots = NULL};
+    int values[200];
+
+    (void)state;
+    pod_mem_fail_after(0, 1);
+    assert_null(pod_map_at(&map, 1));
+    pod_mem_fail_after(-1, 0);
+    for (uint64_t i = 1; i < 200; i++) {
+        void **place = pod_map_at(&map, i << 32);
+        assert_non_null(place);
+        assert_null(*place);
+        assert_int_equal(map.count, i);
+        *place = &values[i];
+    }
+    for (uint64_t i = 1; i < 200; i++) {
+        assert_ptr_equal(*pod_map_at(&map, i << 32), &values[i]);
+        assert_ptr_equal(pod_map_get(&map, i << 32), &values[i]);
+    }
+    assert_int_equal(map.count, 199);
+    pod_map_fini(&map);
+}
+
 static void test_map_failure(void **state)
 {
     struct pod_map map = {.slots = NULL};
@@ -859,6 +884,7 @@ int main(void)
         cmocka_unit_test(test_parse_duration),
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_map_walk),
+        cmocka_unit_test(test_map_at),
         cmocka_unit_test(test_map_failure),
         cmocka_unit_test(test_heap),
         cmocka_unit_test(test_heap_limits),
