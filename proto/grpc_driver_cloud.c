@@ -133,7 +133,8 @@ static enum pod_code cloud_take_info(struct gd_link *link,
 // -------------------------------------------------------------------- opening
 
 // A reply taken apart, or why not.
-static enum pod_code cloud_reply(const ProtobufCMessageDescriptor *type,
+static enum pod_code cloud_reply(const struct gd_link *link,
+                                 const ProtobufCMessageDescriptor *type,
                                  const struct rpc_reply *reply,
                                  ProtobufCMessage **out_message,
                                  struct pod_err *err)
@@ -141,7 +142,7 @@ static enum pod_code cloud_reply(const ProtobufCMessageDescriptor *type,
     if (reply->code == POD_OK)
         return pod_wire_unpack(type, reply->data, reply->size, 0, out_message,
                                err);
-    gd_link_explain(reply->code, reply->text, err);
+    gd_link_explain(link, reply->code, reply->text, err);
     return err->code;
 }
 
@@ -160,7 +161,8 @@ static void cloud_on_info(void *arg, const struct rpc_reply *reply)
     pod_mutex_lock(&driver->lock);
     if (cloud_is_present(link)) {
         enum pod_code code =
-            cloud_reply(&tpu_driver__query_system_info_response__descriptor,
+            cloud_reply(link,
+                        &tpu_driver__query_system_info_response__descriptor,
                         reply, &message, &err);
         const TpuDriver__QuerySystemInfoResponse *response = (void *)message;
         if (code == POD_OK)
@@ -215,8 +217,9 @@ static void cloud_on_open(void *arg, const struct rpc_reply *reply)
 
     pod_mutex_lock(&driver->lock);
     if (cloud_is_present(link)) {
-        enum pod_code code = cloud_reply(&tpu_driver__open_response__descriptor,
-                                         reply, &message, &err);
+        enum pod_code code =
+            cloud_reply(link, &tpu_driver__open_response__descriptor, reply,
+                        &message, &err);
         if (code == POD_OK)
             code = cloud_take_client(link, (void *)message, &err);
         if (code != POD_OK)

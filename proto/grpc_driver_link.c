@@ -145,7 +145,7 @@ void gd_link_beaten_locked(struct gd_link *link, const struct rpc_reply *reply)
         // It is busy, but it said something else: ask again, and watch on.
         driver->next_ns = now_ns;
     } else {
-        gd_link_explain(reply->code, reply->text, &err);
+        gd_link_explain(link, reply->code, reply->text, &err);
         gd_lose_locked(driver, link, &err);
     }
     pod_cond_broadcast(&driver->wake);
@@ -181,7 +181,7 @@ static void link_on_ended(void *arg, enum pod_code code, const char *text)
     if (code == POD_OK)
         pod_err_set(&err, POD_REASON_HOST_LOST, "the worker ended the session");
     else
-        gd_link_explain(code, text, &err);
+        gd_link_explain(link, code, text, &err);
     pod_mutex_lock(&driver->lock);
     gd_lose_locked(driver, link, &err);
     gd_link_settle_locked(link);
@@ -308,19 +308,55 @@ static bool link_says(const char *text, const char *const *words)
     return false;
 }
 
+// Why no connection was made, with TLS on this side. The words are OpenSSL's
+// and gRPC's.
+static const char *link_tls_reason(const char *text)
+{
+    static const char *const plain[] = {"wrong version number", NULL};
+    static const char *const unsigned_[] = {"certificate verify", NULL};
+    static const char *const name[] = {"peer name", NULL};
+
+    if (link_says(text, plain))
+        return "only one side uses TLS: the worker has no --tls-cert";
+    if (link_says(text, unsigned_))
+        return "bad certificate: the worker's has expired, or is not signed by "
+               "that of --worker-tls-ca";
+    if (link_says(text, name))
+        return "bad certificate: the worker's is for other names than this "
+               "address";
+    return "bad certificate, or only one side uses TLS";
+}
+
+// The worker took the connection and closed it before a word. If this side had
+// no fault to find with the worker's certificate, the worker found one.
+static const char *link_closed_reason(const struct rpc_tls *tls)
+{
+    if (tls == NULL)
+        return "closed at once: the worker may use TLS, which needs "
+               "--worker-tls-ca";
+    if (tls->cert == NULL)
+        return "closed at once: the worker may ask for a certificate, which "
+               "needs --worker-tls-cert";
+    return "closed at once: the worker may not accept the certificate of "
+           "--worker-tls-cert";
+}
+
 // What gRPC 1.51 says when a connection cannot be made; without a match the
 // words are shown as they are.
-static const char *link_reason(enum pod_code code, const char *text)
+static const char *link_reason(const struct rpc_tls *tls, enum pod_code code,
+                               const char *text)
 {
     static const char *const refused[] = {"connection refused", NULL};
-    static const char *const tls[] = {"certificate", "handshak",  "ssl",
-                                      "tls",         "peer name", NULL};
+    static const char *const secure[] = {"certificate", "handshak",  "ssl",
+                                         "tls",         "peer name", NULL};
     static const char *const slow[] = {"timed out before receiving settings",
                                        "tcp handshaker shutdown", NULL};
     static const char *const http[] = {"http1",        "http/1",
                                        "parsing http", "settings frame",
                                        "http status",  NULL};
     static const char *const name[] = {"dns", "resol", NULL};
+    static const char *const first[] = {"failed to connect", NULL};
+    static const char *const closed[] = {"socket closed", NULL};
 
     if (link_says(text, refused))
         return "refused: nothing listens there";
@@ -328,27 +364,29 @@ static const char *link_reason(enum pod_code code, const char *text)
         return "not ready: no answer in time";
     if (link_says(text, http) || code == POD_UNIMPLEMENTED)
         return "wrong service: what answers is not a worker";
-    if (code == POD_UNAVAILABLE && link_says(text, tls))
-        return "bad certificate, or only one side uses TLS";
+    if (code == POD_UNAVAILABLE && link_says(text, secure))
+        return link_tls_reason(text);
     if (code == POD_UNAVAILABLE && link_says(text, name))
         return "unknown name";
     if (code == POD_DEADLINE_EXCEEDED)
         return "not ready: no answer in time";
+    if (link_says(text, first) && link_says(text, closed))
+        return link_closed_reason(tls);
     if (code == POD_UNAVAILABLE)
         return "not reachable";
     return pod_code_name(code);
 }
 
-void gd_link_explain(enum pod_code code, const char *text,
-                     struct pod_err *out_err)
+void gd_link_explain(const struct gd_link *link, enum pod_code code,
+                     const char *text, struct pod_err *out_err)
 {
     char clean[POD_ERR_TEXT_BYTES / 2];
 
     gd_clean_text(text == NULL ? "" : text, clean, sizeof(clean));
+    const char *reason =
+        link_reason(gd_hub_tls(link->driver->hub), code, clean);
     if (clean[0] == '\0')
-        pod_err_set(out_err, POD_REASON_HOST_LOST, "%s",
-                    link_reason(code, clean));
+        pod_err_set(out_err, POD_REASON_HOST_LOST, "%s", reason);
     else
-        pod_err_set(out_err, POD_REASON_HOST_LOST, "%s (%s)",
-                    link_reason(code, clean), clean);
+        pod_err_set(out_err, POD_REASON_HOST_LOST, "%s (%s)", reason, clean);
 }

@@ -126,7 +126,7 @@ static void pw_on_hello(void *arg, const struct rpc_reply *reply)
         if (reply->code == POD_UNIMPLEMENTED) {
             code = gd_cloud_begin_locked(link, &err);
         } else if (reply->code != POD_OK) {
-            gd_link_explain(reply->code, reply->text, &err);
+            gd_link_explain(link, reply->code, reply->text, &err);
             code = err.code;
         } else {
             code = pw_hello_take(link, reply, &err);

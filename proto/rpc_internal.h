@@ -132,4 +132,10 @@ struct rpc_stream *rpc_stream_new(struct rpc_loop *loop, grpc_call *call,
 // Begins to move messages; events and arg are set.
 void rpc_stream_begin(struct rpc_stream *stream);
 
+// gRPC's own words go to our log. Once in a process, before gRPC is used.
+void rpc_log_setup(void);
+// Whether this text was told less than a minute before `now_ns`; else it is
+// now. Only 16 texts are remembered, and 255 bytes of each. Any thread.
+bool rpc_log_is_old(const char *text, int64_t now_ns);
+
 #endif

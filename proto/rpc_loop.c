@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grpc/support/alloc.h>
-#include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -181,19 +180,6 @@ static void *loop_main(void *arg)
     }
 }
 
-// gRPC's own words; its errors are ours only as far as a call fails.
-static void loop_log(gpr_log_func_args *args)
-{
-    enum pod_log_level level =
-        args->severity == GPR_LOG_SEVERITY_ERROR ? POD_LOG_WARN : POD_LOG_DEBUG;
-    pod_log(level, "grpc", "%s", args->message);
-}
-
-static void loop_setup(void)
-{
-    gpr_set_log_function(loop_log);
-}
-
 static void loop_free_memory(struct rpc_loop *loop)
 {
     pod_cond_fini(&loop->changed);
@@ -207,7 +193,7 @@ enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
     struct rpc_loop *loop = pod_calloc(1, sizeof(*loop));
     if (loop == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    (void)pthread_once(&once, loop_setup);
+    (void)pthread_once(&once, rpc_log_setup);
     pod_mutex_init(&loop->lock, POD_RANK_RPC, "rpc loop");
     pod_list_init(&loop->soon);
     pod_cond_init(&loop->changed);

@@ -96,10 +96,10 @@ static void test_trusts_who_it_is_told_to(void **state)
     const struct rpc_tls other_host = {.ca = pki.texts[CA],
                                        .peer_name = "other.example"};
     expect_tls(&worker, &good, NULL);
-    expect_tls(&worker, &stray, "bad certificate");
-    expect_tls(&worker, &other_host, "bad certificate");
-    expect_tls(&plain, &good, "only one side uses TLS");
-    expect_tls(&worker, NULL, "");
+    expect_tls(&worker, &stray, "not signed by that of --worker-tls-ca");
+    expect_tls(&worker, &other_host, "is for other names");
+    expect_tls(&plain, &good, "the worker has no --tls-cert");
+    expect_tls(&worker, NULL, "needs --worker-tls-ca");
     pki_remove(&pki);
 }
 
@@ -119,8 +119,8 @@ static void test_shows_who_it_is(void **state)
                                   .cert = pki.texts[STRAY_CERT],
                                   .key = pki.texts[STRAY_KEY]};
     expect_tls(&worker, &good, NULL);
-    expect_tls(&worker, &none, "");
-    expect_tls(&worker, &stray, "");
+    expect_tls(&worker, &none, "needs --worker-tls-cert");
+    expect_tls(&worker, &stray, "not accept the certificate");
     pki_remove(&pki);
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/lock.h"
 #include "core/base/mem.h"
 #include "proto/rpc_client.h"
+#include "proto/rpc_internal.h"
 #include "proto/rpc_server.h"
 
 enum { MAX_TEXT = 256, WAIT_NS = 20 };
@@ -742,6 +743,34 @@ static void test_bad_certificates(void **state)
     rpc_loop_free(loop);
 }
 
+static void test_words_of_grpc_are_not_repeated(void **state)
+{
+    const int64_t start = 1000 * POD_NS_PER_S;
+    const int64_t minute = 60 * POD_NS_PER_S;
+    struct pod_err err = POD_ERR_NONE;
+    struct rpc_loop *loop = NULL;
+    char long_text[1024];
+    char text[16];
+    (void)state;
+    assert_int_equal(rpc_loop_new(&loop, &err), POD_OK); // sets the log up
+    assert_false(rpc_log_is_old("a", start));
+    assert_false(rpc_log_is_old("ab", start));
+    assert_true(rpc_log_is_old("a", start + minute - 1));
+    assert_false(rpc_log_is_old("a", start + minute));
+    assert_true(rpc_log_is_old("a", start + minute + 1));
+    memset(long_text, 'x', sizeof(long_text));
+    long_text[sizeof(long_text) - 1] = '\0';
+    assert_false(rpc_log_is_old(long_text, start));
+    assert_true(rpc_log_is_old(long_text, start));
+    // Many others make it forget.
+    for (int i = 0; i < 16; i++) {
+        snprintf(text, sizeof(text), "other %d", i);
+        assert_false(rpc_log_is_old(text, start + 2 * minute));
+    }
+    assert_false(rpc_log_is_old("a", start + minute + 2));
+    rpc_loop_free(loop);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define WITH_PKI(test)                                                         \
     cmocka_unit_test_setup_teardown(test, setup_pki, teardown_pki)
@@ -770,6 +799,7 @@ int main(void)
         WITH_PKI(test_tls),
         WITH_PKI(test_mutual_tls),
         WITH_PKI(test_bad_certificates),
+        cmocka_unit_test(test_words_of_grpc_are_not_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
