@@ -5,7 +5,8 @@
 // handles of what they make; the driver knows them by numbers of the worker,
 // so clients cannot reach each other's things. An operation runs when
 //   - all it waits for have succeeded, in any order of arrival: one that has
-//     not come yet is waited for WORKER_FORWARD_NS;
+//     not come yet is waited for WORKER_FORWARD_NS. The one that would close a
+//     circle of operations that wait for each other fails when it comes;
 //   - all it is ordered behind have ended;
 //   - what made its handles has succeeded;
 //   - earlier operations of its session that use the same buffers, and would
@@ -41,7 +42,8 @@ enum {
     WORKER_MAX_FAILURES = 1 << 16, // remembered with their texts
     WORKER_MAX_INTERVALS = 1 << 20,
     WORKER_MAX_REPLICAS = 4096,
-    WORKER_OWN_BIT = 43, // numbers with it are the worker's
+    WORKER_MAX_USES = 1 << 18, // of buffers by one operation, leaves counted
+    WORKER_OWN_BIT = 43,       // numbers with it are the worker's
 };
 
 enum worker_kind {

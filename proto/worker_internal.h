@@ -65,6 +65,7 @@ struct worker_object {
     struct worker_object **children; // of a tuple, with references
     size_t child_count;
     size_t depth; // of a tuple: tuples in it, and itself
+    size_t nodes; // of a tuple: itself and all in it, else 1
 };
 
 // That an operation reads or writes a buffer.
@@ -104,11 +105,14 @@ struct worker_op {
     int64_t since_ns;            // of a stand-in
     bool ended;
     bool settled;
-    bool worked; // the driver said it succeeded
+    bool worked;   // the driver said it succeeded
+    bool upward;   // it may wait for a higher number
+    uint64_t mark; // worker.mark: it waits for what is being submitted
     unsigned todo;
     struct pod_list turn;    // in the worker's turns
     struct pod_list member;  // in the session's op_list until it has ended
     struct pod_list waiting; // of a stand-in: in the session's forwards
+    struct pod_list visit;   // in the list of worker_link_mark_locked
     struct pod_err *err;     // NULL: none; owned unless it is shared
     uint64_t root;
     struct pod_blob *result;
@@ -163,6 +167,7 @@ struct worker_session {
     size_t unsettled;
     struct pod_list forwards; // stand-ins nobody resolved, oldest first
     size_t forward_count;
+    size_t upward;         // operations with that set
     struct pod_list gangs; // not complete
     struct pod_list waiters;
     struct pod_list sweep; // in the worker's sweeps
@@ -189,6 +194,7 @@ struct worker {
     struct pod_sched_dep *deps; // scratch
     size_t dep_count;
     size_t dep_capacity;
+    uint64_t mark; // counts what was submitted
     // Constant.
     struct pod_driver *driver;
     struct pod_clock clock;
@@ -252,6 +258,29 @@ void worker_remember_locked(struct worker_session *session, uint64_t number,
 // Sets `err` of an operation that has none yet.
 void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
                             uint64_t root);
+
+// ----------------------------------------------------------------
+// worker_link.c
+
+// What an operation that is being submitted waits for, in this order.
+
+// Notes whether it may wait for a higher number.
+void worker_link_upward_locked(struct worker_op *op,
+                               const struct worker_request *request);
+// Marks all that waits for it already: it can wait for none of these.
+void worker_link_mark_locked(struct worker_op *op);
+bool worker_link_waits_for_it(const struct worker *worker,
+                              const struct worker_op *op);
+// The edges to what it is to wait for, and what makes the things it names
+// (op->named). The failure of one that failed already, with its root.
+enum pod_code worker_link_waits_locked(struct worker_op *op,
+                                       const struct worker_request *request,
+                                       uint64_t *out_root, struct pod_err *err)
+    __attribute__((warn_unused_result));
+enum pod_code worker_link_named_locked(struct worker_op *op,
+                                       const struct worker_request *request,
+                                       uint64_t *out_root, struct pod_err *err)
+    __attribute__((warn_unused_result));
 
 // ------------------------------------------------------------ worker_object.c
 

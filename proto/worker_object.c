@@ -29,6 +29,7 @@ static struct worker_object *object_new(struct worker_session *session,
     }
     object->number = number;
     object->refs = 1;
+    object->nodes = 1;
     object->maker = maker;
     pod_list_init(&object->readers);
     pod_list_init(&object->writers);
@@ -182,6 +183,7 @@ static struct worker_op *object_stand_in(struct worker_session *session,
     pod_list_init(&op->turn);
     pod_list_init(&op->member);
     pod_list_init(&op->waiting);
+    pod_list_init(&op->visit);
     if (worker_step_locked(worker, &event, &op->node, err) != POD_OK) {
         (void)pod_map_remove(&session->ops, number);
         pod_free(op);
@@ -235,22 +237,13 @@ enum pod_code worker_await_locked(struct worker_session *session,
 
 // ------------------------------------------------------------------------ uses
 
-static size_t uses_count(const struct worker_object *object)
-{
-    size_t count = object->child_count == 0 ? 1 : 0;
-    if (object->kind != WORKER_TUPLE_OBJECT)
-        return 1;
-    for (size_t i = 0; i < object->child_count; i++)
-        count += uses_count(object->children[i]);
-    return count;
-}
-
 // Operations of a session are numbered in the order in which its client made
-// them, and wait for lower numbers only. They may arrive in another order; one
-// that comes late is not put behind higher numbers, for those may wait for it.
+// them. They may arrive in another order; one that comes late is not put behind
+// higher numbers, nor behind what waits for it.
 static bool use_before(const struct worker_use *use, const struct worker_op *op)
 {
-    return use->op->request.number < op->request.number;
+    return use->op->request.number < op->request.number &&
+           !worker_link_waits_for_it(op->session->worker, use->op);
 }
 
 static enum pod_code use_edges_locked(struct worker_op *op,
@@ -369,7 +362,11 @@ enum pod_code worker_uses_locked(struct worker_op *op, struct pod_err *err)
     enum pod_code code = POD_OK;
     size_t count = 0;
     for (size_t i = 0; i < op->named_count; i++)
-        count += uses_count(op->named[i]);
+        count += op->named[i]->nodes;
+    if (count > WORKER_MAX_USES)
+        return pod_err_set(err, POD_REASON_BAD_VALUE,
+                           "an operation uses at most %d buffers",
+                           WORKER_MAX_USES);
     op->uses = pod_calloc(count, sizeof(op->uses[0]));
     if (op->uses == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");

@@ -154,6 +154,8 @@ void worker_op_settle_locked(struct worker_op *op)
         op_forward_gone_locked(op);
     else
         op->session->worker->open_ops--;
+    if (op->upward)
+        op->session->upward--;
     if (op->stand_in != NULL)
         worker_todo_locked(op, WORKER_TODO_RESOLVE);
     worker_session_settled_locked(op->session);
@@ -220,135 +222,13 @@ static struct worker_op *op_new(struct worker_session *session,
     pod_list_init(&op->turn);
     pod_list_init(&op->member);
     pod_list_init(&op->waiting);
+    pod_list_init(&op->visit);
     return op;
 }
 
 struct pod_driver_launch *worker_op_launches(struct worker_op *op)
 {
     return (struct pod_driver_launch *)(op + 1);
-}
-
-static size_t op_named_count(const struct worker_request *request)
-{
-    size_t count = 0;
-    switch (request->kind) {
-    case WORKER_ALLOCATE:
-    case WORKER_COMPILE:
-        return 0;
-    case WORKER_TUPLE:
-        return request->child_count;
-    case WORKER_COPY:
-        return 2;
-    case WORKER_EXECUTE:
-        for (size_t i = 0; i < request->launch_count; i++)
-            count += 1 + request->launches[i].input_count +
-                     request->launches[i].output_count;
-        return count;
-    case WORKER_DEALLOCATE:
-    case WORKER_WRITE:
-    case WORKER_READ:
-    case WORKER_FREE_PROGRAM:
-    case WORKER_LOAD:
-    case WORKER_UNLOAD:
-    case WORKER_TASK:
-        break;
-    }
-    return 1;
-}
-
-// Where a walk over the numbers a request names goes.
-struct op_naming {
-    struct worker_op *op;
-    enum pod_code code;
-    uint64_t root;
-    struct pod_err *err;
-};
-
-static void op_name(struct op_naming *naming, uint64_t number)
-{
-    struct worker_op *op = naming->op;
-    struct worker_object *object = NULL;
-    if (naming->code != POD_OK)
-        return;
-    // Two that wait for each other's things, or buffers, would wait for ever.
-    if (number > op->request.number) {
-        naming->code = pod_err_set(naming->err, POD_REASON_BAD_VALUE,
-                                   "op-%" PRIu64 " uses what op-%" PRIu64
-                                   " makes, which is a later one",
-                                   op->request.number, number);
-        return;
-    }
-    naming->code = worker_object_find_locked(op->session, number, &object,
-                                             &naming->root, naming->err);
-    if (naming->code != POD_OK)
-        return;
-    op->named[op->named_count++] = object;
-    naming->code = worker_dep_locked(op->session->worker, object->maker, true,
-                                     naming->err);
-}
-
-static void op_name_all(struct op_naming *naming,
-                        const struct worker_request *request)
-{
-    if (request->kind == WORKER_TUPLE) {
-        for (size_t i = 0; i < request->child_count; i++)
-            op_name(naming, request->children[i]);
-        return;
-    }
-    if (request->kind != WORKER_EXECUTE) {
-        op_name(naming, request->target);
-        if (request->kind == WORKER_COPY)
-            op_name(naming, request->second);
-        return;
-    }
-    for (size_t i = 0; i < request->launch_count; i++) {
-        const struct pod_driver_launch *launch = &request->launches[i];
-        op_name(naming, launch->load);
-        for (size_t k = 0; k < launch->input_count; k++)
-            op_name(naming, launch->inputs[k]);
-        for (size_t k = 0; k < launch->output_count; k++)
-            op_name(naming, launch->outputs[k]);
-    }
-}
-
-static enum pod_code op_find_named(struct worker_op *op,
-                                   const struct worker_request *request,
-                                   uint64_t *out_root, struct pod_err *err)
-{
-    size_t count = op_named_count(request);
-    struct op_naming naming = {.op = op, .err = err};
-    if (count == 0)
-        return POD_OK;
-    op->named = pod_calloc(count, sizeof(op->named[0]));
-    if (op->named == NULL)
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    op_name_all(&naming, request);
-    *out_root = naming.root;
-    return naming.code;
-}
-
-static enum pod_code op_find_waits(struct worker_op *op,
-                                   const struct worker_request *request,
-                                   uint64_t *out_root, struct pod_err *err)
-{
-    struct worker_session *session = op->session;
-    struct worker_op *on = NULL;
-    enum pod_code code = POD_OK;
-    for (size_t i = 0; i < request->wait_count && code == POD_OK; i++) {
-        if (request->waits[i] == request->number)
-            return pod_err_set(err, POD_REASON_BAD_VALUE,
-                               "op-%" PRIu64 " waits for itself",
-                               request->number);
-        code =
-            worker_await_locked(session, request->waits[i], &on, out_root, err);
-        if (code == POD_OK)
-            code = worker_dep_locked(session->worker, on, true, err);
-    }
-    for (size_t i = 0; i < request->order_count && code == POD_OK; i++) {
-        on = pod_map_get(&session->ops, request->orders[i]);
-        code = worker_dep_locked(session->worker, on, false, err);
-    }
-    return code;
 }
 
 // ----------------------------------------------------- what an object will be
@@ -361,6 +241,7 @@ static enum pod_code op_describe_tuple(struct worker_op *op,
 {
     object->kind = WORKER_TUPLE_OBJECT;
     object->depth = 1;
+    object->nodes = 1;
     object->children = pod_calloc(op->named_count, sizeof(op->named[0]));
     if (object->children == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
@@ -370,12 +251,15 @@ static enum pod_code op_describe_tuple(struct worker_op *op,
             continue;
         object->children[object->child_count++] = child;
         child->refs++;
+        object->nodes += child->nodes;
         if (child->depth >= object->depth)
             object->depth = child->depth + 1;
     }
-    if (object->depth > POD_SHAPE_MAX_DEPTH)
+    if (object->depth > POD_SHAPE_MAX_DEPTH ||
+        object->nodes > POD_SHAPE_MAX_NODES)
         return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "tuples nest at most %d deep", POD_SHAPE_MAX_DEPTH);
+                           "a tuple has at most %d nodes and depth %d",
+                           POD_SHAPE_MAX_NODES, POD_SHAPE_MAX_DEPTH);
     return POD_OK;
 }
 
@@ -492,14 +376,16 @@ static enum pod_code op_link_locked(struct worker_op *op,
     enum pod_code code = POD_OK;
     op->session->worker->dep_count = 0;
     op->session->worker->known_only = request->number >> WORKER_OWN_BIT != 0;
+    worker_link_upward_locked(op, request);
     // Before all that may fail, so that the others of the gang hear of it.
     if (request->gathered)
         code = worker_gang_join_locked(op, request->launches[0].load, out_root,
                                        err);
+    worker_link_mark_locked(op);
     if (code == POD_OK)
-        code = op_find_waits(op, request, out_root, err);
+        code = worker_link_waits_locked(op, request, out_root, err);
     if (code == POD_OK)
-        code = op_find_named(op, request, out_root, err);
+        code = worker_link_named_locked(op, request, out_root, err);
     if (code == POD_OK)
         code = op_describe(op, err);
     if (code == POD_OK)

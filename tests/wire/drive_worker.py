@@ -667,6 +667,103 @@ def case_mutual_tls():
 # ------------------------------------------------------------- gangs and slices
 
 
+def case_circles_are_found():
+    worker = Worker("--cores-per-chip", "2")
+    c = Client(worker)
+    first, second = c.stream(), c.stream()
+    # Two that wait for each other, and one that waits for them.
+    c.send(first, c.alloc(1, 4, waits=[2]), c.alloc(3, 4, waits=[1]))
+    got = c.run(second, c.alloc(2, 4, waits=[1]))
+    got.update(c.answers(first, 2))
+    equal(codes(got), {1: INVALID, 2: INVALID, 3: INVALID}, "two")
+    for number in got:
+        text = got[number].status.message
+        equal("wait for each other" in text, True, text)
+    # A ring of many, closed by the first of them that comes last.
+    ring = list(range(1000, 1300))
+    for number in reversed(ring[1:]):
+        c.send(first, c.alloc(number, 4, waits=[number - 1]))
+    c.send(first, c.alloc(1000, 4, waits=[1299]))
+    got = c.answers(first, len(ring))
+    equal(codes(got), {number: INVALID for number in ring}, "ring")
+    # Through what they make.
+    got = c.run(first, c.tuple(10, [11]), c.tuple(11, [10]))
+    equal(codes(got), {10: INVALID, 11: INVALID}, "tuples in each other")
+    got = c.run(first, c.tuple(12, [12]))
+    equal(codes(got), {12: INVALID}, "tuple in itself")
+    # A read says that it comes after a later write: it gets its way.
+    got = c.run(
+        first,
+        c.alloc(20, 4),
+        c.read(21, 20, waits=[22]),
+        c.write(22, 20, b"abcd"),
+        c.read(23, 20),
+    )
+    equal(codes(got), {20: 0, 21: 0, 22: 0, 23: 0}, "a write that is later")
+    equal(got[21].transfer_from.data, b"abcd", "what was read")
+    # What a later one makes can be used, too.
+    got = c.run(first, c.read(30, 31), c.alloc(31, 4))
+    equal(codes(got), {30: 0, 31: 0}, "a buffer that is later")
+    # Replicas begin together, so none can wait for another, or what does.
+    shape = f32(2)
+    c.run(first, c.compile(40, sum_over_replicas(shape), replicas=2))
+    for core in (0, 1):
+        got = c.run(
+            first,
+            c.load(41 + core, 40, core),
+            c.alloc_shape(43 + core, shape, core),
+            c.alloc_shape(45 + core, shape, core),
+        )
+        equal(set(codes(got).values()), {0}, "set up")
+    got = c.run(
+        first,
+        c.execute(50, 41, [43], [45], [0, 1]),
+        c.alloc(51, 4, waits=[50]),
+        c.execute(52, 42, [44], [46], [0, 1], waits=[51]),
+    )
+    equal(got[52].status.code, INVALID, "replica that waits for the other")
+    equal(got[50].status.code, ABORTED, "the other")
+    equal(got[51].status.code, ABORTED, "what waits for it")
+    # All of that left nothing behind.
+    got = c.run(
+        first,
+        c.execute(60, 41, [43], [45], [0, 1]),
+        c.execute(61, 42, [44], [46], [0, 1]),
+    )
+    equal(codes(got), {60: 0, 61: 0}, "the same in order")
+    c.close()
+    worker.stop()
+
+
+def case_tuples_are_bounded():
+    """A few bytes that name buffers without number hold up nobody."""
+    worker = Worker()
+    c = Client(worker)
+    s = c.stream()
+    got = c.run(s, c.compile(60, add_program(f32(1))), c.load(61, 60))
+    equal(codes(got), {60: 0, 61: 0}, "program")
+    # The buffer waits, so the device has seen none of it yet.
+    c.send(s, c.alloc(1, 4, waits=[5000]), c.tuple(2, [1, 1]))
+    c.send(s, *[c.tuple(n, [n - 1, n - 1]) for n in range(3, 40)])
+    c.send(s, c.read(50, 39), c.read(51, 16))
+    c.send(s, c.execute(52, 61, [16] * 9, [1]))
+    got = c.answers(s, 25)
+    # 2^n - 1 nodes, up to 65536.
+    refused = {n: INVALID for n in range(17, 40)}
+    equal(codes(got), {**refused, 50: INVALID, 52: INVALID}, "refused")
+    equal("at most 65536 nodes" in got[17].status.message, True, "tuple")
+    equal("at most 262144 buffers" in got[52].status.message, True, "uses")
+    other = Client(worker)
+    t = other.stream()
+    equal(codes(other.run(t, other.alloc(1, 4))), {1: 0}, "another client")
+    other.close()
+    got = c.run(s, c.alloc(5000, 4))
+    got.update(c.answers(s, 17))
+    equal(set(codes(got)), {*range(1, 17), 51, 5000}, "what was sound")
+    c.close()
+    worker.stop()
+
+
 def case_gang_on_two_cores():
     worker = Worker("--cores-per-chip", "2")
     c = Client(worker)

@@ -46,6 +46,8 @@ static char cases[][48] = {
     "listens_beyond_loopback_if_asked",
     "unix_socket",
     "mutual_tls",
+    "circles_are_found",
+    "tuples_are_bounded",
     "gang_on_two_cores",
     "slice_in_blocks",
 };
@@ -55,7 +57,7 @@ static char pod_cases[][48] = {
     "hello_replaces_a_session",
     "chunks",
     "order_and_failure",
-    "later_things_are_not_waited_for",
+    "later_things_hold_nobody",
     "cancel",
     "memory_and_reset",
     "session_ends_with_its_control_stream",
