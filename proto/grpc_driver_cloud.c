@@ -160,10 +160,9 @@ static void cloud_on_info(void *arg, const struct rpc_reply *reply)
 
     pod_mutex_lock(&driver->lock);
     if (cloud_is_present(link)) {
-        enum pod_code code =
-            cloud_reply(link,
-                        &tpu_driver__query_system_info_response__descriptor,
-                        reply, &message, &err);
+        enum pod_code code = cloud_reply(
+            link, &tpu_driver__query_system_info_response__descriptor, reply,
+            &message, &err);
         const TpuDriver__QuerySystemInfoResponse *response = (void *)message;
         if (code == POD_OK)
             code = cloud_take_info(link, response->system_info, &err);

@@ -259,8 +259,7 @@ void worker_remember_locked(struct worker_session *session, uint64_t number,
 void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
                             uint64_t root);
 
-// ----------------------------------------------------------------
-// worker_link.c
+// --------------------------------------------------------------- worker_link.c
 
 // What an operation that is being submitted waits for, in this order.
 

@@ -73,8 +73,7 @@ static void link_each_named(const struct worker_request *request,
     }
 }
 
-// ----------------------------------------------------------------------
-// circles
+// --------------------------------------------------------------------- circles
 
 static bool link_is_lower(void *arg, uint64_t number)
 {
@@ -126,7 +125,8 @@ static void link_visit(struct worker *worker, struct worker_op *op,
     link_visit_later(worker, op->stand_in, list);
     link_visit_gang(worker, op, list);
     while (op->node != NULL &&
-           pod_sched_next_dependent(op->node, &cursor, &user, &carries))
+           pod_sched_next_dependent(worker->sched, op->node, &cursor, &user,
+                                    &carries))
         link_visit_later(worker, user, list);
 }
 
@@ -168,8 +168,7 @@ static enum pod_code link_to(const struct worker_op *op, struct worker_op *on,
     return worker_dep_locked(worker, on, true, err);
 }
 
-// ------------------------------------------------------------------------
-// edges
+// ----------------------------------------------------------------------- edges
 
 enum pod_code worker_link_waits_locked(struct worker_op *op,
                                        const struct worker_request *request,
