@@ -221,7 +221,7 @@ static void gd_step_silence_locked(struct gd *driver)
             pod_time_add(driver->heard_ns, driver->times.silence_ns);
         return;
     }
-    gd_link_explain(driver->link, POD_DEADLINE_EXCEEDED, "", &err);
+    gd_link_explain_silence(driver->link, &err);
     gd_lose_locked(driver, driver->link, &err);
 }
 

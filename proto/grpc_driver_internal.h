@@ -293,6 +293,8 @@ void gd_link_beaten_locked(struct gd_link *link, const struct rpc_reply *reply);
 // A reason users understand, from how a call ended.
 void gd_link_explain(const struct gd_link *link, enum pod_code code,
                      const char *text, struct pod_err *out_err);
+void gd_link_explain_silence(const struct gd_link *link,
+                             struct pod_err *out_err);
 // A copy fit to be shown: valid UTF-8, no control characters, cut to `size`.
 void gd_clean_text(const char *text, char *out, size_t size);
 

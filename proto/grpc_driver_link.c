@@ -4,6 +4,7 @@
 // that they do not queue behind pieces of data. On a slow network these would
 // still wait in one socket, and signs of life with them, until the worker is
 // taken for lost; so with our own workers data has a connection of its own.
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/clock.h"
@@ -145,7 +146,10 @@ void gd_link_beaten_locked(struct gd_link *link, const struct rpc_reply *reply)
         // It is busy, but it said something else: ask again, and watch on.
         driver->next_ns = now_ns;
     } else {
-        gd_link_explain(link, reply->code, reply->text, &err);
+        if (reply->code == POD_DEADLINE_EXCEEDED)
+            gd_link_explain_silence(link, &err);
+        else
+            gd_link_explain(link, reply->code, reply->text, &err);
         gd_lose_locked(driver, link, &err);
     }
     pod_cond_broadcast(&driver->wake);
@@ -357,6 +361,9 @@ static const char *link_reason(const struct rpc_tls *tls, enum pod_code code,
     static const char *const name[] = {"dns", "resol", NULL};
     static const char *const first[] = {"failed to connect", NULL};
     static const char *const closed[] = {"socket closed", NULL};
+    static const char *const broken[] = {"socket closed", "reset by peer",
+                                         "broken pipe", NULL};
+    static const char *const stopped[] = {"cancelling all calls", NULL};
 
     if (link_says(text, refused))
         return "refused: nothing listens there";
@@ -372,6 +379,10 @@ static const char *link_reason(const struct rpc_tls *tls, enum pod_code code,
         return "not ready: no answer in time";
     if (link_says(text, first) && link_says(text, closed))
         return link_closed_reason(tls);
+    if (link_says(text, stopped))
+        return "the worker was stopped";
+    if (code == POD_UNAVAILABLE && link_says(text, broken))
+        return "the connection broke";
     if (code == POD_UNAVAILABLE)
         return "not reachable";
     return pod_code_name(code);
@@ -389,4 +400,12 @@ void gd_link_explain(const struct gd_link *link, enum pod_code code,
         pod_err_set(out_err, POD_REASON_HOST_LOST, "%s", reason);
     else
         pod_err_set(out_err, POD_REASON_HOST_LOST, "%s (%s)", reason, clean);
+}
+
+void gd_link_explain_silence(const struct gd_link *link,
+                             struct pod_err *out_err)
+{
+    pod_err_set(out_err, POD_REASON_HOST_LOST,
+                "no answer for %" PRId64 " ms: it is frozen, or cut off",
+                link->driver->times.silence_ns / (POD_NS_PER_S / 1000));
 }

@@ -15,8 +15,7 @@ enum {
     LINK_MAX_VISITS = 1 << 16,
 };
 
-// ----------------------------------------------------------- names in a
-// request
+// -------------------------------------------------------------- what is named
 
 static size_t link_named_count(const struct worker_request *request)
 {

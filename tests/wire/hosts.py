@@ -135,6 +135,38 @@ def drain(client, number):
     client.allocate(core, 4)
 
 
+ENDLESS = """HloModule endless
+cond {
+  i = s32[1] parameter(0)
+  ROOT p = pred[] constant(true)
+}
+body {
+  ROOT i = s32[1] parameter(0)
+}
+ENTRY main {
+  i = s32[1] parameter(0)
+  ROOT w = s32[1] while(i), condition=cond, body=body
+}
+"""
+
+
+def end_at_work(client, number, how, code, reason):
+    """What runs on a worker that ends says how that went."""
+    worker = Program("podworker", *WORKER)
+    core = join(client, worker, number)
+    load = client.load(client.program(ENDLESS), core)
+    run = client.ask("POST", "/v1/executions",
+                     {"load": load, "inputs": [client.upload(core, [0])]})
+    until(lambda: client.event(run["id"])["state"] == "RUNNING", "it runs")
+    worker.signal(how)
+    got = worker.process.wait(60)
+    expect(got == code, f"exit code {got} after signal {how}")
+    event = client.done(run["id"])
+    expect(event["state"] == "LOST" and reason in event["error"]["detail"],
+           f"'{reason}' is not in {event}")
+    client.ask("DELETE", f"/v1/hosts/{number}?force=true")
+
+
 def two_names(client, worker, number):
     """A worker serves one host, whatever it is called."""
     port = worker.address.rsplit(":", 1)[1]
@@ -174,6 +206,9 @@ def main():
     again = kill_and_return(client, 4 + ROUNDS)
     drain(client, 4 + ROUNDS)
     two_names(client, again, 5 + ROUNDS)
+    end_at_work(client, 6 + ROUNDS, signal.SIGTERM, 0, "the worker was stopped")
+    end_at_work(client, 7 + ROUNDS, signal.SIGKILL, -signal.SIGKILL,
+                "the connection broke")
     refused(422, "BAD_TEXT", lambda: client.ask(
         "POST", "/v1/hosts", {"address": "10.1.2.3:8470"}))
     expect(client.metrics()['podd_hosts{state="READY"}'] == 3, "metrics")

@@ -214,7 +214,7 @@ static void test_gives_up_workers_that_talk_nonsense(void **state)
 static void test_gives_up_workers_that_are_silent(void **state)
 {
     (void)state;
-    expect_loss("frozen", "no answer");
+    expect_loss("frozen", "frozen, or cut off");
 }
 
 static void test_sees_that_a_worker_was_started_anew(void **state)
