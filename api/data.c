@@ -53,17 +53,77 @@ enum pod_code api_data_negotiate(struct api_request *req, struct api_data *data,
     return POD_OK;
 }
 
-void api_data_set_etag(const struct api_request *req, struct api_data *data,
-                       uint64_t writer)
+// A strong validator names one representation.
+static void data_print_etag(const struct api_request *req, uint64_t writer,
+                            enum api_data_form form,
+                            char out_etag[API_DATA_ETAG_BYTES])
 {
-    // A strong validator names one representation.
     static const char *const suffixes[] = {
         [API_DATA_OCTETS] = "",
         [API_DATA_NPY] = "-npy",
         [API_DATA_JSON] = "-json",
     };
-    (void)snprintf(data->etag, sizeof(data->etag), "\"%s-w%" PRIu64 "%s\"",
-                   pod_instance(api_pod(req)), writer, suffixes[data->form]);
+    (void)snprintf(out_etag, API_DATA_ETAG_BYTES, "\"%s-w%" PRIu64 "%s\"",
+                   pod_instance(api_pod(req)), writer, suffixes[form]);
+}
+
+void api_data_set_etag(const struct api_request *req, struct api_data *data,
+                       uint64_t writer)
+{
+    data_print_etag(req, writer, data->form, data->etag);
+}
+
+// -------------------------------------------------------------- preconditions
+
+static enum pod_code data_precondition(const char *header, struct pod_err *err)
+{
+    return pod_err_set(err, POD_REASON_PRECONDITION_FAILED,
+                       "%s: the contents are not those that the client means",
+                       header);
+}
+
+bool api_data_wanted(struct api_request *req, const struct api_data *data)
+{
+    struct pod_err err = POD_ERR_NONE;
+    const char *match = api_request_header(req, "If-Match");
+    const char *none = api_request_header(req, "If-None-Match");
+    if (match != NULL && !api_etag_listed(match, data->etag, false)) {
+        (void)data_precondition("If-Match", &err);
+        api_problem(req, &err);
+        return false;
+    }
+    if (none == NULL || !api_etag_listed(none, data->etag, true))
+        return true;
+    api_header_text(req, "ETag", data->etag);
+    api_reply_empty(req, 304);
+    return false;
+}
+
+static bool data_lists_writer(const struct api_request *req, const char *header,
+                              uint64_t writer, bool weak)
+{
+    char etag[API_DATA_ETAG_BYTES];
+    bool listed = false;
+    for (int form = 0; !listed && form < DATA_TYPE_COUNT; form++) {
+        data_print_etag(req, writer, (enum api_data_form)form, etag);
+        listed = api_etag_listed(header, etag, weak);
+    }
+    return listed;
+}
+
+enum pod_code api_data_may_write(const struct api_request *req, uint64_t writer,
+                                 uint64_t *out_writer, struct pod_err *err)
+{
+    const char *match = api_request_header(req, "If-Match");
+    const char *none = api_request_header(req, "If-None-Match");
+    *out_writer = 0;
+    if (match != NULL && !data_lists_writer(req, match, writer, false))
+        return data_precondition("If-Match", err);
+    if (none != NULL && data_lists_writer(req, none, writer, true))
+        return data_precondition("If-None-Match", err);
+    if (match != NULL && strcmp(match, "*") != 0)
+        *out_writer = writer;
+    return POD_OK;
 }
 
 bool api_data_range(struct api_request *req, struct api_data *data)

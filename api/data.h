@@ -36,6 +36,15 @@ enum pod_code api_data_negotiate(struct api_request *req, struct api_data *data,
 // Sets the ETag: of what operation `writer` wrote, in the chosen form.
 void api_data_set_etag(const struct api_request *req, struct api_data *data,
                        uint64_t writer);
+// Reads If-Match and If-None-Match against the ETag. False: answered 412 or
+// 304.
+bool api_data_wanted(struct api_request *req, const struct api_data *data);
+// The same headers of a write to what operation `writer` wrote, whose ETag in
+// any form will do. *out_writer: who must still be the last writer when the
+// write is admitted; 0: whoever it is. PRECONDITION_FAILED.
+enum pod_code api_data_may_write(const struct api_request *req, uint64_t writer,
+                                 uint64_t *out_writer, struct pod_err *err)
+    __attribute__((warn_unused_result));
 // Reads Range and If-Range. False: answered 416.
 bool api_data_range(struct api_request *req, struct api_data *data);
 

@@ -264,14 +264,6 @@ static void data_submit(struct api_request *req, struct data_read *read)
     data_look(req, read);
 }
 
-// Whether If-None-Match says that the client has these bytes.
-static bool data_is_known(const struct api_request *req,
-                          const struct api_data *data)
-{
-    const char *header = api_request_header(req, "If-None-Match");
-    return header != NULL && api_etag_listed(header, data->etag, true);
-}
-
 // The buffer's shape is known: chooses what to answer with.
 static void data_choose(struct api_request *req, struct data_read *read,
                         const struct pod_buffer_view *view)
@@ -288,14 +280,12 @@ static void data_choose(struct api_request *req, struct data_read *read,
         return;
     }
     api_data_set_etag(req, &read->data, view->last_writer);
-    if (data_is_known(req, &read->data)) {
-        api_header_text(req, "ETag", read->data.etag);
-        api_reply_empty(req, 304);
-    } else if (api_method(req) == API_HEAD) {
+    if (!api_data_wanted(req, &read->data))
+        return;
+    if (api_method(req) == API_HEAD)
         api_data_reply_head(req, &read->data);
-    } else if (api_data_range(req, &read->data)) {
+    else if (api_data_range(req, &read->data))
         data_submit(req, read);
-    }
 }
 
 // A buffer that an execution makes has no size until its program is compiled.

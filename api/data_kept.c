@@ -68,6 +68,8 @@ static void kept_reply(struct api_request *req, const struct kept_read *read,
         return;
     }
     api_data_set_etag(req, &data, read->op);
+    if (!api_data_wanted(req, &data))
+        return;
     if (api_method(req) == API_HEAD)
         api_data_reply_head(req, &data);
     else if (!api_data_range(req, &data))

@@ -5,6 +5,7 @@
 
 #include "api/body.h"
 #include "api/common.h"
+#include "api/data.h"
 #include "api/handlers.h"
 #include "api/ids.h"
 #include "api/npy.h"
@@ -76,7 +77,9 @@ static enum pod_code put_find(struct api_request *req, struct put *put,
     if (put->view.is_tuple)
         return pod_err_set(err, POD_REASON_IS_A_TUPLE,
                            "a tuple's data is written leaf by leaf");
-    return put_read_range(req, put, err);
+    code = api_data_may_write(req, put->view.last_writer,
+                              &put->request.write.if_writer, err);
+    return code == POD_OK ? put_read_range(req, put, err) : code;
 }
 
 static enum pod_code put_check_type(struct api_request *req,

@@ -182,6 +182,11 @@ enum pod_code pod_check_write_locked(struct pod_batch *batch, size_t item)
         check_range(batch, item, buffer, request->write.offset,
                     request->write.data->size) != POD_OK)
         return batch->err->code;
+    if (request->write.if_writer != 0 &&
+        request->write.if_writer != buffer->last_writer_number)
+        return pod_err_set(batch->err, POD_REASON_PRECONDITION_FAILED,
+                           "op-%llu has written to the buffer since",
+                           (unsigned long long)buffer->last_writer_number);
     check_target(op, buffer);
     return POD_OK;
 }

@@ -141,6 +141,9 @@ struct pod_request {
             struct pod_ref buffer;
             uint64_t offset;
             struct pod_blob *data;
+            // The operation that must be the buffer's last writer, or
+            // PRECONDITION_FAILED; 0: any.
+            uint64_t if_writer;
         } write;
         struct {
             struct pod_ref buffer;

@@ -499,9 +499,15 @@ def walk_data(podd, data, buffer):
     podd.ask("GET", data, id=buffer, headers={"Range": "bytes=0-1"}, expect=206)
     podd.ask("GET", data, id=buffer, headers={"Range": "bytes=99-"}, expect=416)
     podd.ask("GET", data, id=buffer, headers={"If-None-Match": "*"}, expect=304)
+    other = {"If-Match": '"other"'}
+    podd.ask("GET", data, id=buffer, headers=other, expect=412)
+    podd.ask("PUT", data, id=buffer, body=bytes(4), headers=other, expect=412,
+             kind="application/octet-stream")
     event = podd.ask("GET", data, id=buffer, expect=202,
                      headers={"Prefer": "respond-async"})
     kept, op = "/v1/events/{op}/data", event["id"]
+    podd.ask("GET", kept, op=op, headers=other, expect=412)
+    podd.ask("GET", kept, op=op, headers={"If-None-Match": "*"}, expect=304)
     podd.ask("GET", kept, op=op, expect=200)
     podd.ask("GET", kept, op=op, headers=accept, expect=200)
     podd.ask("GET", kept, op=op, headers={"Accept": "image/png"}, expect=406)

@@ -373,6 +373,71 @@ static void tags_guard_ranges(void **state)
     is_bytes(get(rest, path, match, NULL), 200, "efgh", 4);
 }
 
+// The ETag of the buffer's data in a form, after `header`, in `out`.
+static void tag_of(struct rest *rest, const char *path, const char *accept,
+                   const char *header, char out[128])
+{
+    const char *const headers[] = {accept, NULL};
+    struct rest_answer answer = rest_ask(rest, "HEAD", path, headers, NULL, 0);
+    assert_int_equal(answer.status, 200);
+    (void)snprintf(out, 128, "%s%s", header, rest_header(&answer, "ETag"));
+    rest_answer_free(&answer);
+}
+
+static void tags_guard_reads(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"4\"}");
+    char match[128];
+    tag_of(rest, path, "Accept: */*", "If-Match: ", match);
+    is_bytes(get(rest, path, match, NULL), 200, "\0\0\0\0", 4);
+    is_bytes(get(rest, path, "If-Match: *", NULL), 200, "\0\0\0\0", 4);
+    uint64_t before = pod_last_number(rest_engine(rest));
+    rest_is_problem(get(rest, path, "If-Match: \"x\"", NULL), 412,
+                    "PRECONDITION_FAILED");
+    // Of another form: another text.
+    rest_is_problem(get(rest, path, match, accept_json), 412,
+                    "PRECONDITION_FAILED");
+    assert_int_equal(pod_last_number(rest_engine(rest)), before);
+    json_decref(rest_json(put(rest, path, octets, NULL, "abcd", 4), 202));
+    rest_is_problem(get(rest, path, match, NULL), 412, "PRECONDITION_FAILED");
+}
+
+static void tags_guard_writes(void **state)
+{
+    const char *const accepts[] = {"Accept: application/octet-stream",
+                                   "Accept: application/x-npy", accept_json};
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"4\"}");
+    char match[128];
+    char text[8];
+    for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++) {
+        tag_of(rest, path, accepts[i], "If-Match: ", match);
+        (void)snprintf(text, sizeof(text), "try%zu", i);
+        json_decref(rest_json(put(rest, path, octets, match, text, 4), 202));
+        // It was the last writer; now another is.
+        uint64_t before = pod_last_number(rest_engine(rest));
+        rest_is_problem(put(rest, path, octets, match, "late", 4), 412,
+                        "PRECONDITION_FAILED");
+        assert_int_equal(pod_last_number(rest_engine(rest)), before);
+        is_bytes(rest_get(rest, path), 200, text, 4);
+    }
+    tag_of(rest, path, "Accept: */*", "If-None-Match: ", match);
+    rest_is_problem(put(rest, path, octets, match, "none", 4), 412,
+                    "PRECONDITION_FAILED");
+    rest_is_problem(put(rest, path, octets, "If-None-Match: *", "none", 4), 412,
+                    "PRECONDITION_FAILED");
+    // Weak tags match nothing that is to be replaced.
+    tag_of(rest, path, "Accept: */*", "If-Match: W/", match);
+    rest_is_problem(put(rest, path, octets, match, "weak", 4), 412,
+                    "PRECONDITION_FAILED");
+    json_decref(rest_json(
+        put(rest, path, octets, "If-None-Match: \"x\"", "free", 4), 202));
+    json_decref(
+        rest_json(put(rest, path, octets, "If-Match: *", "star", 4), 202));
+    is_bytes(rest_get(rest, path), 200, "star", 4);
+}
+
 static void accept_decides(void **state)
 {
     struct rest *rest = *state;
@@ -404,6 +469,9 @@ static void asynchronous_reads_are_kept(void **state)
     json_decref(rest_json(answer, 202));
     is_bytes(rest_get(rest, path), 200, "\xfe\xff\xff\xff\xfe\xff\xff\xff", 8);
     is_bytes(get(rest, path, "Range: bytes=4-5", NULL), 206, "\xfe\xff", 2);
+    is_bytes(get(rest, path, "If-None-Match: *", NULL), 304, "", 0);
+    rest_is_problem(get(rest, path, "If-Match: \"x\"", NULL), 412,
+                    "PRECONDITION_FAILED");
     is_text(get(rest, path, accept_json, NULL),
             "{\"shape\":\"s32[2]\",\"values\":[-2,-2]}\n");
     answer = rest_ask(rest, "DELETE", path, NULL, NULL, 0);
@@ -594,6 +662,8 @@ int main(void)
         cmocka_unit_test(empty_arrays_and_scalars),
         cmocka_unit_test(ranges),
         cmocka_unit_test(tags_guard_ranges),
+        cmocka_unit_test(tags_guard_reads),
+        cmocka_unit_test(tags_guard_writes),
         cmocka_unit_test(accept_decides),
         cmocka_unit_test(asynchronous_reads_are_kept),
         cmocka_unit_test(heads_make_no_operation),

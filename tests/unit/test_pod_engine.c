@@ -153,6 +153,29 @@ static void test_freed_handles_are_refused(void **state)
     fixture_refused(fix, &request, POD_REASON_UNKNOWN_HANDLE);
 }
 
+static void test_a_write_over_what_was_read(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    struct pod_blob *blob = pod_blob_new(8);
+    struct pod_request request = fixture_request(POD_KIND_WRITE);
+
+    assert_non_null(blob);
+    request.write.buffer = fixture_buffer(buffer);
+    request.write.data = blob;
+    request.write.if_writer = buffer; // zeros, as the allocation left it
+    uint64_t first = fixture_submit(fix, &request);
+    fixture_refused(fix, &request, POD_REASON_PRECONDITION_FAILED);
+    request.write.if_writer = first; // which need not be done
+    uint64_t second = fixture_submit(fix, &request);
+    assert_int_equal(second, first + 1);
+    request.write.if_writer = 0;
+    (void)fixture_submit(fix, &request);
+    fixture_run(fix);
+    assert_state(fix, second, "SUCCEEDED");
+    pod_blob_unref(blob);
+}
+
 static void test_a_batch_is_all_or_nothing(void **state)
 {
     struct fixture *fix = *state;
@@ -355,6 +378,7 @@ int main(void)
         TEST(test_failed_write_skips_readers_until_a_whole_write),
         TEST(test_failed_allocation_skips_with_its_chain),
         TEST(test_freed_handles_are_refused),
+        TEST(test_a_write_over_what_was_read),
         TEST(test_a_batch_is_all_or_nothing),
         TEST(test_what_is_submitted_later_waits_for_send),
         TEST(test_requests_name_each_other),
