@@ -213,6 +213,21 @@ enum pod_code api_query_labels(struct api_request *req, enum pod_reason reason,
     return POD_OK;
 }
 
+// A filter may ask for one key twice, a thing has it once: as in JSON.
+static enum pod_code common_sole_keys(const struct pod_label *labels,
+                                      size_t count, struct pod_err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(labels[i].key, labels[k].key) == 0)
+                return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                                   "label: the key '%s' is given twice",
+                                   labels[i].key);
+        }
+    }
+    return POD_OK;
+}
+
 static enum pod_code common_query_name(struct api_request *req,
                                        struct pod_request *out,
                                        struct pod_err *err)
@@ -249,6 +264,8 @@ enum pod_code api_common_from_query(struct api_request *req,
     if (code == POD_OK)
         code = api_query_labels(req, POD_REASON_BAD_TEXT, &out->labels,
                                 &out->label_count, err);
+    if (code == POD_OK)
+        code = common_sole_keys(out->labels, out->label_count, err);
     if (code == POD_OK)
         code = common_query_name(req, out, err);
     out->run_on_failure = failure == 1;

@@ -91,10 +91,16 @@ static enum pod_code token_append(int fd, const char *path, const char *line,
     (void)snprintf(bytes, sizeof(bytes), "%s%s", ended ? "" : "\n", line);
     // One write, so that podd never reads half a line.
     ssize_t length = (ssize_t)strlen(bytes);
+    off_t end = lseek(fd, 0, SEEK_END);
     errno = ENOSPC; // what a short write means
-    if (write(fd, bytes, (size_t)length) != length || fsync(fd) != 0)
-        return token_failed(path, err);
-    return POD_OK;
+    if (end >= 0 && write(fd, bytes, (size_t)length) == length &&
+        fsync(fd) == 0)
+        return POD_OK;
+    code = token_failed(path, err);
+    // Half a line would make the file unfit for podd's next start.
+    if (end < 0 || ftruncate(fd, end) != 0)
+        pod_err_wrap(err, "check the last line");
+    return code;
 }
 
 static enum pod_code token_add(const char *path, const char *line,

@@ -204,6 +204,67 @@ static void bfloat_must_be_said(void **state)
             "{\"shape\":\"bf16[2]\",\"values\":[1,-2]}\n");
 }
 
+static void is_query_refused(struct rest *rest, const char *path,
+                             const char *query, long status, const char *reason)
+{
+    char whole[1024];
+    int length = snprintf(whole, sizeof(whole), "%s?%s", path, query);
+    assert_true(length > 0 && (size_t)length < sizeof(whole));
+    rest_is_problem(put(rest, whole, octets, NULL, "abcd", 4), status, reason);
+}
+
+static void common_members_in_the_query(void **state)
+{
+    static const struct {
+        const char *query;
+        long status;
+        const char *reason;
+    } cases[] = {
+        {"label=a", 422, "BAD_TEXT"},
+        {"label==b", 422, "BAD_TEXT"},
+        {"label=a%20b=c", 422, "BAD_TEXT"},
+        {"label=a=%01", 400, "BAD_PARAMETER"},
+        {"label=a=b&label=c=d&label=a=e", 400, "BAD_PARAMETER"},
+        {"name=", 422, "BAD_TEXT"},
+        {"name=a%7fb", 400, "BAD_PARAMETER"},
+        {"name=a&name=b", 400, "BAD_PARAMETER"},
+        {"priority=11", 400, "BAD_PARAMETER"},
+        {"priority=-11", 400, "BAD_PARAMETER"},
+        {"priority=1.5", 400, "BAD_PARAMETER"},
+        {"deadline=soon", 400, "BAD_PARAMETER"},
+        {"deadline=-1s", 400, "BAD_PARAMETER"},
+        {"deadline=1s&deadline=2s", 400, "BAD_PARAMETER"},
+        {"on_dependency_failure=MAYBE", 400, "BAD_PARAMETER"},
+        {"after=op-999999999", 422, "UNKNOWN_HANDLE"},
+        {"after=what", 422, "UNKNOWN_HANDLE"},
+        {"unknown=1", 400, "UNKNOWN_PARAMETER"},
+    };
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"4\"}");
+    char query[512];
+    int length = 0;
+    uint64_t before = pod_last_number(rest_engine(rest));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        is_query_refused(rest, path, cases[i].query, cases[i].status,
+                         cases[i].reason);
+    for (int i = 0; i < 17; i++) // 16 are allowed
+        length += snprintf(query + length, sizeof(query) - (size_t)length,
+                           "&label=k%d=v", i);
+    is_query_refused(rest, path, query + 1, 422, "BAD_TEXT");
+    (void)snprintf(query, sizeof(query), "label=%064d=v", 0); // 63 are
+    is_query_refused(rest, path, query, 422, "BAD_TEXT");
+    (void)snprintf(query, sizeof(query), "label=k=%0257d", 0); // 256 are
+    is_query_refused(rest, path, query, 422, "BAD_TEXT");
+    (void)snprintf(query, sizeof(query), "name=%0257d", 0); // 256 are
+    is_query_refused(rest, path, query, 422, "BAD_TEXT");
+    assert_int_equal(pod_last_number(rest_engine(rest)), before);
+    char whole[1024];
+    (void)snprintf(whole, sizeof(whole),
+                   "%s?name=%0256d&label=%063d=%0256d&priority=-10", path, 0, 0,
+                   0);
+    json_decref(rest_json(put(rest, whole, octets, NULL, "abcd", 4), 202));
+}
+
 static void wrong_lengths_and_types(void **state)
 {
     struct rest *rest = *state;
@@ -655,6 +716,7 @@ int main(void)
         cmocka_unit_test(values_there_and_back),
         cmocka_unit_test(npy_there_and_back),
         cmocka_unit_test(bfloat_must_be_said),
+        cmocka_unit_test(common_members_in_the_query),
         cmocka_unit_test(wrong_lengths_and_types),
         cmocka_unit_test(parts),
         cmocka_unit_test(digests_are_verified_first),

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -285,6 +287,34 @@ static void test_adds_tokens(void **state)
     api_tokens_fini(&tokens);
 }
 
+// As on a disk that is full after a few bytes more.
+static void test_half_a_line_is_taken_back(void **state)
+{
+    struct stat info;
+    struct rlimit before;
+    char path[128];
+    char made[128];
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s", in_folder("full"));
+    assert_int_equal(add("read", path, made, sizeof(made)), 0);
+    assert_int_equal(stat(path, &info), 0);
+    off_t size = info.st_size;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit tight = {.rlim_cur = (rlim_t)size + 10,
+                           .rlim_max = before.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    int code = add("admin", path, made, sizeof(made));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_equal(code, 1);
+    assert_string_equal(made, "");
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, size);
+    assert_int_equal(add("admin", path, made, sizeof(made)), 0);
+}
+
 static void test_command_refuses(void **state)
 {
     static const char *const none[] = {"token", NULL};
@@ -351,8 +381,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"modes",  "pipe",  "large",  "changes",
-                                        "stdout", "added", "refused"};
+    static const char *const names[] = {"modes",  "pipe",  "large", "changes",
+                                        "stdout", "added", "full",  "refused"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -371,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_the_file_is_bounded),
         cmocka_unit_test(test_sees_that_a_file_changed),
         cmocka_unit_test(test_adds_tokens),
+        cmocka_unit_test(test_half_a_line_is_taken_back),
         cmocka_unit_test(test_command_refuses),
         cmocka_unit_test(test_sessions),
     };
