@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "api/http_internal.h"
+#include "api/problem.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
@@ -447,13 +448,8 @@ void api_conn_last_words(struct api_conn *conn, const struct pod_err *err)
     int status = pod_reason_status(err->reason);
     const char *id = conn->req != NULL ? conn->req->id : "";
     const char *target = conn->target != NULL ? conn->target : "";
-    json_t *json = json_pack(
-        "{s:s+, s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:s}", "type",
-        "urn:podd:problem:", pod_reason_name(err->reason), "title",
-        api_status_text(status), "status", status, "detail",
-        api_json_text(err->text), "instance", api_json_text(target), "code",
-        pod_code_name(err->code), "reason", pod_reason_name(err->reason),
-        "retryable", (int)pod_reason_retryable(err->reason), "request_id", id);
+    const struct api_problem none = {.status = 0};
+    json_t *json = api_problem_json(conn->req, target, id, err, &none);
     char *body = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
 
     conn->linger = true;

@@ -37,10 +37,7 @@ static struct pod_blob *form_new_blob(const struct api_form *form, size_t size,
                                       struct pod_err *err)
 {
     if (!pod_staging_take(form->pod, size)) {
-        (void)pod_err_set(err, POD_REASON_STAGING_FULL,
-                          "others hold the staging budget of which %zu bytes "
-                          "are needed",
-                          size);
+        (void)api_memory_refuse(form->memory, form->pod, size, err);
         return NULL;
     }
     struct pod_blob *blob = pod_blob_new(size);
@@ -51,6 +48,7 @@ static struct pod_blob *form_new_blob(const struct api_form *form, size_t size,
     }
     blob->on_free = form_give;
     blob->arg = form->pod;
+    form->memory->held += size;
     if (api_memory_defer(form->memory, form_unref, blob))
         return blob;
     (void)api_memory_error(form->memory, err);
@@ -197,7 +195,35 @@ enum pod_code api_form_write(const struct api_form *form,
 
 // ------------------------------------------------------------------- programs
 
-// The text as the engine keeps it, and its name.
+// What the staging budget is short of until the body has been dealt with.
+struct form_hold {
+    struct pod *pod;
+    size_t bytes;
+};
+
+static void form_let_go(void *arg)
+{
+    const struct form_hold *hold = arg;
+    pod_staging_give(hold->pod, hold->bytes);
+}
+
+static enum pod_code form_take_hold(const struct api_form *form, size_t bytes,
+                                    struct pod_err *err)
+{
+    struct form_hold *hold = api_memory_alloc(form->memory, sizeof(*hold));
+    if (hold == NULL)
+        return api_memory_error(form->memory, err);
+    if (!pod_staging_take(form->pod, bytes))
+        return api_memory_refuse(form->memory, form->pod, bytes, err);
+    *hold = (struct form_hold){.pod = form->pod, .bytes = bytes};
+    form->memory->held += bytes;
+    return api_memory_defer(form->memory, form_let_go, hold)
+               ? POD_OK
+               : api_memory_error(form->memory, err);
+}
+
+// The text as the engine keeps it, and its name. A program may live long, so
+// it is not the blob that is held against the budget.
 static enum pod_code form_take_program(const struct api_form *form,
                                        const char *text,
                                        struct pod_request *out,
@@ -205,11 +231,14 @@ static enum pod_code form_take_program(const struct api_form *form,
 {
     size_t length = strlen(text);
     char *digest = api_memory_alloc(form->memory, API_DIGEST_NAME_BYTES);
+    if (digest == NULL)
+        return api_memory_error(form->memory, err);
+    enum pod_code code = form_take_hold(form, length, err);
+    if (code != POD_OK)
+        return code;
     struct pod_blob *blob = pod_blob_new(length);
-    if (digest == NULL || blob == NULL) {
-        pod_blob_unref(blob);
+    if (blob == NULL)
         return api_err_memory(err);
-    }
     memcpy(blob->data, text, length);
     api_digest_name(blob->data, blob->size, digest);
     out->compile.program = blob;

@@ -7,6 +7,7 @@
 #include "api/build.h"
 #include "api/common.h"
 #include "api/forms.h"
+#include "api/graph_write.h"
 #include "api/json.h"
 #include "api/json_memory.h"
 #include "core/base/mem.h"
@@ -19,14 +20,6 @@ enum {
 };
 
 const char *const api_graph_on_error[2] = {"SKIP_DEPENDENTS", "CANCEL_GRAPH"};
-
-// A write whose array is read when the shape of its buffer is known.
-struct api_graph_write {
-    struct api_graph_write *next;
-    struct pod_request *request;
-    const json_t *values; // in the graph's JSON
-    size_t operation;
-};
 
 void api_graph_init(struct api_graph *graph, struct pod *pod)
 {
@@ -67,7 +60,8 @@ static void graph_fault(void *arg, size_t operation, const struct pod_err *err)
 static bool graph_is_fault(const struct pod_err *err)
 {
     return err->reason != POD_REASON_OUT_OF_MEMORY &&
-           err->reason != POD_REASON_STAGING_FULL;
+           err->reason != POD_REASON_STAGING_FULL &&
+           err->reason != POD_REASON_BODY_TOO_LARGE;
 }
 
 // ------------------------------------------------------------------ operations
@@ -104,13 +98,14 @@ static struct api_graph *graph_of(const struct api_form *form)
     return POD_CONTAINER(form->memory, struct api_graph, memory);
 }
 
-// A value that is needed after its line is done; NULL: no memory.
+// A value that is needed after its line is done; NULL: no memory. It takes many
+// times the bytes of its text, which the staging budget bounds.
 static const json_t *graph_own_value(struct api_graph *graph,
                                      const json_t *value)
 {
     if (graph->root != NULL)
         return value;
-    struct api_memory *before = api_json_memory_begin(&graph->json);
+    struct api_memory *before = api_json_memory_begin(&graph->memory);
     const json_t *copy = json_deep_copy(value);
     api_json_memory_end(before);
     return copy;
@@ -121,23 +116,21 @@ static enum pod_code graph_read_write(const struct api_form *form,
                                       struct pod_err *err)
 {
     struct api_graph *graph = graph_of(form);
-    struct api_graph_write *write =
-        api_memory_alloc(form->memory, sizeof(*write));
-    const json_t *values = NULL;
-    if (write == NULL)
-        return api_memory_error(form->memory, err);
-    enum pod_code code = api_form_write(form, out, &values, err);
+    struct api_graph_write write = {.request = out,
+                                    .operation = graph->count - 1};
+    enum pod_code code = api_form_write(form, out, &write.values, err);
     if (code != POD_OK)
         return code;
-    *write = (struct api_graph_write){
-        .next = graph->writes,
-        .request = out,
-        .values = graph_own_value(graph, values),
-        .operation = graph->count - 1,
-    };
-    if (write->values == NULL)
-        return api_memory_error(&graph->json, err);
-    graph->writes = write;
+    if (out->write.buffer.kind == POD_REF_BUFFER)
+        return api_graph_write_values(graph, &write, err);
+    struct api_graph_write *later =
+        api_memory_alloc(form->memory, sizeof(*later));
+    write.values = graph_own_value(graph, write.values);
+    if (later == NULL || write.values == NULL)
+        return api_memory_error(form->memory, err);
+    write.next = graph->writes;
+    *later = write;
+    graph->writes = later;
     return POD_OK;
 }
 
@@ -321,81 +314,7 @@ static enum pod_code graph_read_op(struct api_graph *graph, const json_t *value,
     return POD_OK;
 }
 
-// ---------------------------------------------------------------------- writes
-
-static enum pod_code graph_unknown_shape(struct pod_err *err)
-{
-    return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
-                       "the buffer's shape is not known yet, so no values can "
-                       "be read for it");
-}
-
-static enum pod_code graph_octets(uint64_t bytes, struct pod_shape *out,
-                                  struct pod_err *err)
-{
-    const int64_t dims[1] = {(int64_t)bytes};
-
-    return pod_shape_array(out, POD_TYPE_U8, 1, dims, err);
-}
-
-static enum pod_code graph_shape_of_buffer(struct api_graph *graph,
-                                           uint64_t number,
-                                           struct pod_shape *out,
-                                           struct pod_err *err)
-{
-    struct pod_buffer_view view = {0};
-    enum pod_code code = pod_get_buffer(graph->pod, number, &view, err);
-
-    if (code != POD_OK)
-        return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                           "the buffer does not exist");
-    if (view.has_shape && pod_shape_is_array(&view.shape))
-        *out = view.shape; // an array's owns nothing
-    else if (view.bytes > 0 || view.state == POD_HANDLE_READY)
-        code = graph_octets(view.bytes, out, err);
-    else
-        code = graph_unknown_shape(err);
-    pod_buffer_view_fini(&view);
-    return code;
-}
-
-static enum pod_code graph_shape_of(struct api_graph *graph,
-                                    const struct pod_ref *ref,
-                                    struct pod_shape *out, struct pod_err *err)
-{
-    const struct pod_request *named;
-
-    if (ref->kind == POD_REF_BUFFER)
-        return graph_shape_of_buffer(graph, ref->number, out, err);
-    named = graph->ops[ref->number];
-    if (ref->has_output || named->kind != POD_KIND_ALLOCATE)
-        return graph_unknown_shape(err);
-    if (named->allocate.shape == NULL)
-        return graph_octets(named->allocate.bytes, out, err);
-    *out = *named->allocate.shape;
-    return POD_OK;
-}
-
-static enum pod_code graph_finish_write(struct api_graph *graph,
-                                        const struct api_graph_write *write,
-                                        struct pod_err *err)
-{
-    const struct api_form form = {.memory = &graph->memory, .pod = graph->pod};
-    struct pod_shape shape;
-    char pointer[POD_ERR_POINTER_BYTES];
-
-    enum pod_code code =
-        graph_shape_of(graph, &write->request->write.buffer, &shape, err);
-    if (code != POD_OK) {
-        pod_err_at(err, "/ops/%zu/buffer", write->operation);
-        return code;
-    }
-    (void)snprintf(pointer, sizeof(pointer), "/ops/%zu/values",
-                   write->operation);
-    write->request->write.data =
-        api_form_values(&form, write->values, pointer, &shape, err);
-    return write->request->write.data != NULL ? POD_OK : err->code;
-}
+// ------------------------------------------------------------------------- end
 
 // All operations are read: names, then what depends on what they name.
 static enum pod_code graph_finish(struct api_graph *graph, struct pod_err *err)
@@ -412,7 +331,7 @@ static enum pod_code graph_finish(struct api_graph *graph, struct pod_err *err)
             graph->refused[write->operation] = true;
             continue;
         }
-        if (graph_finish_write(graph, write, err) == POD_OK)
+        if (api_graph_write_values(graph, write, err) == POD_OK)
             continue;
         if (!graph_is_fault(err))
             return err->code;

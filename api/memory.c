@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/memory.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -90,10 +91,10 @@ static bool memory_grow(struct api_memory *memory, size_t bytes)
     size = size > bytes ? size : bytes;
     if (size > SIZE_MAX - sizeof(*chunk))
         return false;
-    memory->refused =
-        memory->budget != NULL && !pod_staging_take(memory->budget, size);
-    if (memory->refused)
+    if (memory->budget != NULL && !pod_staging_take(memory->budget, size)) {
+        memory->refused = size;
         return false;
+    }
     chunk = pod_malloc(sizeof(*chunk) + size);
     if (chunk == NULL) {
         if (memory->budget != NULL)
@@ -153,10 +154,32 @@ bool api_memory_defer(struct api_memory *memory, void (*cleanup)(void *arg),
 enum pod_code api_memory_error(const struct api_memory *memory,
                                struct pod_err *err)
 {
-    if (memory->refused)
-        return pod_err_set(err, POD_REASON_STAGING_FULL,
-                           "others hold the staging budget");
+    if (memory->refused > 0)
+        return api_memory_refuse(memory, memory->budget, memory->refused, err);
     return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+}
+
+enum pod_code api_memory_refuse(const struct api_memory *memory,
+                                struct pod *pod, size_t bytes,
+                                struct pod_err *err)
+{
+    uint64_t used = 0;
+    uint64_t max = 0;
+    uint64_t own = memory->held;
+
+    if (memory->budget != NULL)
+        own += memory->bytes;
+    pod_staging_usage(pod, &used, &max);
+    if (own > max || bytes > max - own)
+        return pod_err_set(err, POD_REASON_BODY_TOO_LARGE,
+                           "what the body asks for does not fit the whole "
+                           "staging budget of %" PRIu64 " bytes: send it in "
+                           "parts",
+                           max);
+    return pod_err_set(err, POD_REASON_STAGING_FULL,
+                       "others hold %" PRIu64 " of the %" PRIu64
+                       " staging bytes, and %zu more are needed",
+                       used > own ? used - own : 0, max, bytes);
 }
 
 static void memory_end(void *memory)

@@ -17,7 +17,8 @@ struct api_memory_cleanup;
 struct api_memory {
     struct pod *budget; // chunks are counted as staging bytes of it; NULL: not
     bool failed;        // there was none left once
-    bool refused;       // the budget had no room
+    size_t refused;     // bytes the budget had no room for; 0: none
+    size_t held;        // of the budget by blobs that end with this memory
     struct api_memory_chunk *chunks;
     struct api_memory_cleanup *cleanups;
     unsigned char *next; // the rest of the newest chunk
@@ -38,9 +39,14 @@ char *api_memory_strdup(struct api_memory *memory, const char *text);
 bool api_memory_defer(struct api_memory *memory, void (*cleanup)(void *arg),
                       void *arg);
 
-// The error of a NULL: STAGING_FULL or OUT_OF_MEMORY.
+// The error of a NULL: as api_memory_refuse, or OUT_OF_MEMORY.
 enum pod_code api_memory_error(const struct api_memory *memory,
                                struct pod_err *err);
+// The pod's staging budget had no room for so many bytes: STAGING_FULL, or
+// BODY_TOO_LARGE if there would be none without the others either.
+enum pod_code api_memory_refuse(const struct api_memory *memory,
+                                struct pod *pod, size_t bytes,
+                                struct pod_err *err);
 
 // A new memory that ends with the request; NULL: no memory.
 struct api_memory *api_memory_of(struct api_request *req);

@@ -4,6 +4,7 @@
 #include "api/body.h"
 #include "api/common.h"
 #include "api/digest.h"
+#include "api/memory.h"
 #include "api/park.h"
 #include "api/values.h"
 
@@ -27,15 +28,14 @@ static struct pod_blob *payload_keep(struct api_request *req,
     return NULL;
 }
 
-struct pod_blob *api_payload_new(struct api_request *req, size_t size,
-                                 struct pod_err *err)
+// `held` is what the request has of the budget.
+static struct pod_blob *payload_new(struct api_request *req, size_t size,
+                                    size_t held, struct pod_err *err)
 {
+    const struct api_memory own = {.held = held};
     struct pod *pod = api_pod(req);
     if (!pod_staging_take(pod, size)) {
-        (void)pod_err_set(err, POD_REASON_STAGING_FULL,
-                          "others hold the staging budget of which %zu bytes "
-                          "are needed",
-                          size);
+        (void)api_memory_refuse(&own, pod, size, err);
         return NULL;
     }
     struct pod_blob *blob = pod_blob_new(size);
@@ -68,7 +68,7 @@ struct pod_blob *api_payload_npy(struct api_request *req,
 {
     if (api_npy_is_plain(npy))
         return api_payload_slice(req, file, npy->data_offset, err);
-    struct pod_blob *plain = api_payload_new(req, npy->data_bytes, err);
+    struct pod_blob *plain = payload_new(req, npy->data_bytes, file->size, err);
     if (plain != NULL)
         api_npy_to_plain(npy, file->data + npy->data_offset, plain->data);
     return plain;
@@ -103,7 +103,7 @@ struct pod_blob *api_payload_values(struct api_request *req,
         return NULL;
     }
     size_t size = (size_t)pod_shape_bytes(shape);
-    struct pod_blob *blob = api_payload_new(req, size, err);
+    struct pod_blob *blob = payload_new(req, size, 0, err);
     if (blob == NULL ||
         api_values_read(values, shape, pointer, blob->data, err) != POD_OK)
         return NULL;

@@ -12,9 +12,8 @@
 
 // New blobs of the request: it gives them up when it ends, so who keeps one
 // takes a reference. Each is held against the staging budget as long as it
-// lives. NULL with an error: STAGING_FULL, OUT_OF_MEMORY.
-struct pod_blob *api_payload_new(struct api_request *req, size_t size,
-                                 struct pod_err *err);
+// lives. NULL with an error: as api_memory_refuse, or OUT_OF_MEMORY.
+
 // The bytes from `offset` on of a blob, without a copy.
 struct pod_blob *api_payload_slice(struct api_request *req,
                                    struct pod_blob *whole, size_t offset,

@@ -115,12 +115,21 @@ static json_t *problem_errors(const struct pod_err *err,
 }
 
 // The metadata with the place in a text, or NULL if there is neither.
-static json_t *problem_metadata(const struct pod_err *err,
+static int problem_status(const struct pod_err *err,
+                          const struct api_problem *more)
+{
+    return more->status > 0 ? more->status : pod_reason_status(err->reason);
+}
+
+static json_t *problem_metadata(const struct api_request *req,
+                                const struct pod_err *err,
                                 const struct api_problem *more)
 {
     json_t *metadata = more->metadata;
     char number[16];
 
+    if (metadata == NULL && req != NULL)
+        metadata = api_body_metadata(req, err);
     if (err->line <= 0)
         return metadata;
     if (metadata == NULL)
@@ -130,6 +139,25 @@ static json_t *problem_metadata(const struct pod_err *err,
     (void)snprintf(number, sizeof(number), "%d", err->column);
     (void)json_object_set_new(metadata, "column", json_string(number));
     return metadata;
+}
+
+json_t *api_problem_json(const struct api_request *req, const char *target,
+                         const char *id, const struct pod_err *err,
+                         const struct api_problem *more)
+{
+    const char *reason = more->reason_name != NULL
+                             ? more->reason_name
+                             : pod_reason_name(err->reason);
+    int status = problem_status(err, more);
+
+    return json_pack(
+        "{s:s+, s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:s, s:o*, s:o*}", "type",
+        "urn:podd:problem:", reason, "title", api_status_text(status), "status",
+        status, "detail", api_json_text(err->text), "instance",
+        api_json_text(target), "code", pod_code_name(err->code), "reason",
+        reason, "retryable", (int)pod_reason_retryable(err->reason),
+        "request_id", id, "errors", problem_errors(err, more), "metadata",
+        problem_metadata(req, err, more));
 }
 
 static void problem_headers(struct api_request *req, int status,
@@ -149,23 +177,11 @@ void api_problem_with(struct api_request *req, const struct pod_err *err,
                       struct api_problem *more)
 {
     struct api_problem none = {.status = 0};
-    char type[96];
 
     if (more == NULL)
         more = &none;
-    int status =
-        more->status > 0 ? more->status : pod_reason_status(err->reason);
-    const char *reason = more->reason_name != NULL
-                             ? more->reason_name
-                             : pod_reason_name(err->reason);
-    (void)snprintf(type, sizeof(type), "urn:podd:problem:%s", reason);
-    json_t *json = json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:s, s:o*, s:o*}", "type",
-        type, "title", api_status_text(status), "status", status, "detail",
-        api_json_text(err->text), "instance", api_json_text(req->target),
-        "code", pod_code_name(err->code), "reason", reason, "retryable",
-        (int)pod_reason_retryable(err->reason), "request_id", req->id, "errors",
-        problem_errors(err, more), "metadata", problem_metadata(err, more));
+    int status = problem_status(err, more);
+    json_t *json = api_problem_json(req, req->target, req->id, err, more);
     problem_headers(req, status, more);
     api_header(req, "Content-Type", "application/problem+json");
     api_reply_json(req, status, json);

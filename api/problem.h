@@ -15,8 +15,8 @@ struct api_problem {
     int status;       // 0: of the reason
     json_t *errors;   // array of {pointer, reason, detail}, taken over; NULL:
                       // one entry if err has a pointer, else left out
-    json_t *metadata; // object of strings, taken over; or NULL. Line and
-                      // column of the error are added to it.
+    json_t *metadata; // object of strings, taken over; NULL: of STAGING_FULL
+                      // how full. Line and column are added to it.
     // Seconds for Retry-After; 0: 1 s with 429 and 503, else none.
     unsigned retry_after_s;
     // Names for errors that came from elsewhere; NULL: of the reason.
@@ -27,6 +27,11 @@ struct api_problem {
 // Replies. `more` may be NULL.
 void api_problem_with(struct api_request *req, const struct pod_err *err,
                       struct api_problem *more);
+
+// The document by itself, NULL: no memory. `req` NULL: there is none yet.
+json_t *api_problem_json(const struct api_request *req, const char *target,
+                         const char *id, const struct pod_err *err,
+                         const struct api_problem *more);
 
 // {"pointer":..., "reason":..., "detail":...} for `errors`; NULL: no memory.
 json_t *api_problem_entry(const struct pod_err *err);

@@ -197,8 +197,7 @@ static enum MHD_Result request_queue(struct api_request *req)
 
 static void request_refuse(struct api_request *req, const struct pod_err *err)
 {
-    struct api_problem more = {.metadata = api_body_metadata(req, err),
-                               .close = err->reason == POD_REASON_BAD_FRAMING};
+    struct api_problem more = {.close = err->reason == POD_REASON_BAD_FRAMING};
 
     api_problem_with(req, err, &more);
 }

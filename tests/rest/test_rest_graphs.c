@@ -476,6 +476,9 @@ static void test_a_bad_line_is_named(void **state)
 
     assert_string_equal(rest_text(problem, "reason"), "BAD_JSON");
     assert_non_null(strstr(rest_text(problem, "detail"), "line 3: "));
+    const json_t *metadata = json_object_get(problem, "metadata");
+    assert_string_equal(rest_text(metadata, "line"), "3");
+    (void)rest_text(metadata, "column");
     assert_int_equal(pod_last_number(rest_engine(*state)), 0);
     json_decref(problem);
 }
@@ -560,24 +563,103 @@ static void test_limits_of_lines(void **state)
     assert_int_equal(ask_status(*state, ndjson, body, size, reason), 413);
 }
 
+// It is given back when the server is done with a broken-off request.
+static void await_staging(struct rest *rest, uint64_t wanted)
+{
+    uint64_t used = wanted + 1;
+    uint64_t max;
+
+    for (int tries = 0; tries < 1000 && used != wanted; tries++) {
+        json_decref(rest_json(rest_get(rest, "/v1/events:summary"), 200));
+        pod_staging_usage(rest_engine(rest), &used, &max);
+    }
+    assert_int_equal(used, wanted);
+}
+
 static void test_the_staging_budget_bounds_lines(void **state)
 {
     struct rest_options options = {.staging_bytes = 64 * 1024};
     struct rest *rest = rest_start(&options);
     char reason[64];
-    char *body = large_body(2000, true);
-    uint64_t used = 1;
-    uint64_t max;
 
     (void)state;
-    assert_int_equal(ask_status(rest, ndjson, body, strlen(body), reason), 429);
-    assert_string_equal(reason, "STAGING_FULL");
-    // It is given back when the server is done with the broken-off request.
-    for (int tries = 0; tries < 1000 && used > 0; tries++) {
-        json_decref(rest_json(rest_get(rest, "/v1/events:summary"), 200));
-        pod_staging_usage(rest_engine(rest), &used, &max);
+    // Alone it is too large, which no other try will change.
+    char *body = large_body(2000, true);
+    assert_int_equal(ask_status(rest, ndjson, body, strlen(body), reason), 413);
+    assert_string_equal(reason, "BODY_TOO_LARGE");
+    await_staging(rest, 0);
+    // Less is not, but when others hold the rest.
+    body = large_body(20, true);
+    assert_true(pod_staging_take(rest_engine(rest), 60 * 1024));
+    json_t *problem = rest_json(
+        rest_ask(rest, "POST", "/v1/graphs", ndjson, body, strlen(body)), 429);
+    free(body);
+    assert_string_equal(rest_text(problem, "reason"), "STAGING_FULL");
+    const json_t *metadata = json_object_get(problem, "metadata");
+    assert_string_equal(rest_text(metadata, "limit"), "staging-bytes");
+    assert_string_equal(rest_text(metadata, "max"), "65536");
+    assert_true(atoi(rest_text(metadata, "used")) >= 60 * 1024);
+    json_decref(problem);
+    await_staging(rest, 60 * 1024);
+    pod_staging_give(rest_engine(rest), 60 * 1024);
+    body = large_body(20, true);
+    assert_int_equal(ask_status(rest, ndjson, body, strlen(body), reason), 202);
+    rest_stop(rest);
+}
+
+// Lines that hold much more than their operations: `head`, then `count` times
+// the word, then `tail`, in each of `lines` lines after the first.
+static char *thick_body(const char *first, const char *head, const char *word,
+                        int count, const char *tail, int lines)
+{
+    struct pod_str body = {0};
+
+    pod_str_puts(&body, first);
+    for (int line = 0; line < lines; line++) {
+        pod_str_puts(&body, head);
+        for (int i = 0; i < count; i++)
+            pod_str_puts(&body, word);
+        pod_str_puts(&body, tail);
     }
-    assert_int_equal(used, 0);
+    assert_false(body.failed);
+    return body.data;
+}
+
+static long ask_thick(struct rest *rest, char *owned_body, char *out_reason)
+{
+    return ask_status(rest, ndjson, owned_body, strlen(owned_body), out_reason);
+}
+
+// What lines bring is counted, whatever of it is kept.
+static void test_the_staging_budget_bounds_what_lines_hold(void **state)
+{
+    static const char made[] = "{\"ref\":\"b\",\"op\":\"allocate\","
+                               "\"core\":0,\"shape\":\"s32[1001]\"}\n";
+    static const char write[] = "{\"op\":\"write\",\"buffer\":\"$b\","
+                                "\"values\":[";
+    struct rest_options options = {.staging_bytes = 1024 * 1024};
+    struct rest *rest = rest_start(&options);
+    char reason[64];
+
+    (void)state;
+    // Values that are read when the shape is known: 40 KB of them a line.
+    assert_int_equal(ask_thick(rest,
+                               thick_body(made, write, "1,", 1000, "1]}\n", 1),
+                               reason),
+                     202);
+    await_staging(rest, 0);
+    assert_int_equal(ask_thick(rest,
+                               thick_body(made, write, "1,", 1000, "1]}\n", 40),
+                               reason),
+                     413);
+    assert_string_equal(reason, "BODY_TOO_LARGE");
+    // Programs.
+    assert_int_equal(ask_thick(rest,
+                               thick_body("", "{\"op\":\"compile\",\"hlo\":\"",
+                                          "text", 10000, "\"}\n", 40),
+                               reason),
+                     413);
+    await_staging(rest, 0);
     rest_stop(rest);
 }
 
@@ -646,6 +728,7 @@ int main(void)
         T(test_limits_of_json),
         T(test_limits_of_lines),
         cmocka_unit_test(test_the_staging_budget_bounds_lines),
+        cmocka_unit_test(test_the_staging_budget_bounds_what_lines_hold),
         T(test_cancelling),
     };
 #undef T
