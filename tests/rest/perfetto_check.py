@@ -2,7 +2,8 @@
 """Loads traces of podd into Perfetto's own trace processor.
 
 usage: perfetto_check.py PORT          all that an event can tell of
-       perfetto_check.py PORT COUNT PID    so many operations, of podd's process
+       perfetto_check.py PORT COUNT [PID]    so many operations; with podd's
+                                      process also what memory it takes
 
 What Perfetto then says by SQL is compared with what the events say. Prints a
 line for each fault and one at the end.
@@ -286,19 +287,25 @@ def read_trace(port):
     return text
 
 
-def check_large(client, count, pid):
-    text, graphs = graph_text(GRAPH), count // GRAPH
-    # One large graph would leave free memory behind, in which a trace fits.
-    for _ in range(graphs):
-        client.done(client.json("submitGraph", body=text,
-                                content_type="application/x-ndjson"))
+def read_trace_in_little_memory(port, pid):
     with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
         file.write("5")  # the peak is what it is now
     before = peak_kib(pid)
-    text = read_trace(client.port)
+    text = read_trace(port)
     grown = peak_kib(pid) - before
     print(f"a trace of {len(text) >> 20} MiB took {grown} KiB")
     check(grown < 16 * 1024, f"podd grew by {grown} KiB")
+    return text
+
+
+def check_large(client, count, pid=None):
+    nodes, graphs = graph_text(GRAPH), count // GRAPH
+    # One large graph would leave free memory behind, in which a trace fits.
+    for _ in range(graphs):
+        client.done(client.json("submitGraph", body=nodes,
+                                content_type="application/x-ndjson"))
+    text = read_trace_in_little_memory(client.port, pid) if pid else \
+        read_trace(client.port)
     check(json.loads(text)["otherData"]["complete"], "it is not complete")
     with Perfetto(text) as perfetto:
         slices = all_slices(perfetto)
