@@ -97,6 +97,7 @@ struct inproc_handle {
     size_t depth;
     size_t readers;
     const struct inproc_part *writer;
+    bool lent; // perhaps: since it was written last
     // A program.
     struct pod_device_program *program;
     // A load: its program.

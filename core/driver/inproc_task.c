@@ -387,6 +387,10 @@ static bool task_brief_locked(const struct inproc *driver,
         return (allocate->shaped ? (uint64_t)pod_shape_bytes(&allocate->shape)
                                  : allocate->bytes) <= POD_INPROC_BRIEF_BYTES;
     case INPROC_WRITE:
+        handle = pod_map_get(&driver->handles, task->as.transfer.buffer);
+        // What is lent, however much it is, may have to be copied first.
+        return task->as.transfer.count <= POD_INPROC_BRIEF_BYTES &&
+               (handle == NULL || !handle->lent);
     case INPROC_READ:
         return task->as.transfer.count <= POD_INPROC_BRIEF_BYTES;
     case INPROC_COPY:

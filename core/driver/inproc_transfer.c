@@ -13,6 +13,8 @@ static enum pod_code transfer_hold(struct inproc *driver,
     pod_mutex_lock(&driver->lock);
     enum pod_code code =
         pod_inproc_hold_locked(driver, part, move->buffer, write, err);
+    if (code == POD_OK && (write || move->lend))
+        part->holds[0].handle->lent = move->lend;
     pod_mutex_unlock(&driver->lock);
     if (code != POD_OK)
         return code;

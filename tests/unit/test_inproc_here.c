@@ -103,6 +103,28 @@ static void test_big_ones_are_not(void **state)
     here_close(&host, 0);
 }
 
+// Nor small writes of what has been lent since it was written last, which the
+// device may have to copy as a whole.
+static void test_lent_ones_are_not_written(void **state)
+{
+    struct host host;
+    struct calls_record record;
+
+    (void)state;
+    here_open(&host, BRIEF + 1);
+    struct pod_driver_call call = here_call(&host, &record, 3);
+    host.driver->ops->lend(host.driver, &call, 1, 0, BRIEF + 1);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = here_call(&host, &record, 4);
+    here_write(&host, &call, 1, 7);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(host.watch.inlined, 0);
+    call = here_call(&host, &record, 5);
+    here_write(&host, &call, 1, 7);
+    assert_int_equal(record.done, 1);
+    here_close(&host, 1);
+}
+
 // Nor what has no bytes to judge by.
 static void test_others_are_not(void **state)
 {
@@ -165,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_small_ones_are_done_at_once),
         cmocka_unit_test(test_failures_are_told_at_once),
         cmocka_unit_test(test_big_ones_are_not),
+        cmocka_unit_test(test_lent_ones_are_not_written),
         cmocka_unit_test(test_others_are_not),
         cmocka_unit_test(test_a_lost_host_does_nothing),
         cmocka_unit_test(test_not_below_the_fault_driver),
