@@ -6,7 +6,9 @@
 //             reset, all calls of the observer, and completions of calls that
 //             never began
 //   transfer  writes and reads, in turns of POD_INPROC_CHUNK_BYTES, so that a
-//             small one waits for one turn of each big one at most
+//             small one waits for one turn of each big one at most, but for
+//             the first write of a buffer whose memory is lent: then the device
+//             copies all of it
 //   copy      copies, whole
 //   compile   compilations
 //   one a core: executions, by priority, then in the order they came; gangs

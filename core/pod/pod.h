@@ -149,8 +149,10 @@ struct pod_request {
             struct pod_ref buffer;
             uint64_t offset;
             uint64_t length; // UINT64_MAX: to the end
-            // Where the bytes go. NULL: they are kept with the operation
-            // (pod_take_data), counted against the staging budget.
+            // Where the bytes go: in pieces that fit its window, or, of a whole
+            // buffer, in one piece that a host lends, counted against the
+            // staging budget until the last holder lets go of it. NULL: they
+            // are kept with the operation (pod_take_data), counted likewise.
             struct pod_stream *stream;
         } read;
         struct {
