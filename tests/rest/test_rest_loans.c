@@ -140,11 +140,12 @@ static struct reader begin(struct rest *rest, const char *buffer)
 static void finish(struct reader *reader)
 {
     static char bytes[64 * 1024];
+    static char ones[sizeof(bytes)];
     ssize_t count = 0;
 
+    memset(ones, 1, sizeof(ones));
     while ((count = recv(reader->fd, bytes, sizeof(bytes), 0)) > 0) {
-        for (ssize_t i = 0; i < count; i++)
-            assert_int_equal(bytes[i], 1);
+        assert_int_equal(memcmp(bytes, ones, (size_t)count), 0);
         reader->taken += (size_t)count;
     }
     assert_int_equal(count, 0);
