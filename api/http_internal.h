@@ -153,7 +153,7 @@ struct api_body {
     struct pod_str text; // JSON as it arrives
     size_t json_held;    // counted in the server's json_held
     struct api_memory json_memory;
-    json_t *json; // in it
+    json_t *json;          // in it
     struct pod_blob *blob; // data as it arrives; size is its capacity until
     uint64_t blob_used;    // the body is whole
     api_piece_fn *take;    // of PIECES

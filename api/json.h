@@ -57,7 +57,8 @@ struct api_member {
 struct api_reader {
     const json_t *object;
     struct api_names *names; // what "$ref" may stand for (names.h), or NULL
-    // Of the object itself, "" at the top; or of the list that it is an item of.
+    // Of the object itself, "" at the top; or of the list that it is an item
+    // of.
     const char *pointer;
     size_t index; // in that list; SIZE_MAX: it is no item
     struct api_member members[API_READER_MEMBERS];

@@ -67,8 +67,8 @@ bool pod_map_put(struct pod_map *map, uint64_t key, void *value)
     if (map->capacity > 0)
         slot = map_find(map->slots, map->capacity, key);
     // One that is there needs no room.
-    kept = slot != NULL && slot->key == key ? &slot->value
-                                            : pod_map_at(map, key);
+    kept =
+        slot != NULL && slot->key == key ? &slot->value : pod_map_at(map, key);
     if (kept == NULL)
         return false;
     *kept = value;

@@ -21,10 +21,10 @@
 // Without a host a rule is for all. "execute#3" is the third execution of the
 // host since it was made, "execute#3+" that and all later ones, "execute" each
 // one. Tuples count as allocate; buffers and programs as free; resets do not
-// count. A copy between two hosts is a read at the one and a write at the other,
-// and counts as these. The first rule that matches a call decides. CODE is
-// canonical, such as UNAVAILABLE, and not OK; DURATION is as pod_parse_duration
-// reads it. Example:
+// count. A copy between two hosts is a read at the one and a write at the
+// other, and counts as these. The first rule that matches a call decides. CODE
+// is canonical, such as UNAVAILABLE, and not OK; DURATION is as
+// pod_parse_duration reads it. Example:
 //
 //   host1:execute#3=die:2s;any=delay:5ms
 //

@@ -133,8 +133,8 @@ static void a_host_that_is_not_there(void **state)
 {
     static const char *const verbs[] = {":cordon", ":uncordon", ":drain",
                                         ":reconnect"};
-    static const char *const never[] = {"4294967295", "4294967294", "77", "01",
-                                        "x", "-1"};
+    static const char *const never[] = {"4294967295", "4294967294", "77",
+                                        "01",         "x",          "-1"};
     struct rest *rest = *state;
     long long gone = add(rest);
     char path[64];

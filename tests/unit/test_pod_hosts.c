@@ -660,8 +660,8 @@ static bool tells_of_removal(struct fixture *fix, uint64_t sequence,
         feed_message_of_change(fix->pod, &cursor, change);
 
     assert_non_null(message);
-    bool tells = !message->needless &&
-                 strstr(message->text, "\"removed\":true") != NULL;
+    bool tells =
+        !message->needless && strstr(message->text, "\"removed\":true") != NULL;
     feed_message_unref(message);
     return tells;
 }
