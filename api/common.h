@@ -89,6 +89,9 @@ void api_submit(struct api_request *req,
 
 // Replies with an event as it is now, or the problem of why it cannot be read.
 void api_reply_event(struct api_request *req, int status, uint64_t number);
+// The same of an event that was looked at.
+void api_reply_event_view(struct api_request *req, int status,
+                          const struct pod_event_view *view);
 // The ETag of an event: "<instance>-r91" with its quotes.
 enum { API_ETAG_BYTES = 72 };
 void api_event_etag(const struct api_request *req,

@@ -37,7 +37,7 @@ static void event_reply(struct api_request *req,
     if (reader->conditional && view->revision == reader->revision)
         api_reply_empty(req, 304);
     else
-        api_reply_json(req, 200, api_event_json(view));
+        api_reply_event_view(req, 200, view);
 }
 
 // Whether there is what the client waits for: with a matching If-None-Match
@@ -183,7 +183,7 @@ static void event_cancel(struct api_request *req, uint64_t number)
     // One that ran on a host was only asked to stop, however soon it did.
     bool ran = view.running_ns >= 0 && view.kind != POD_KIND_GRAPH;
     bool at_once = pod_sched_terminal(view.state) && !ran;
-    api_reply_json(req, at_once || again ? 200 : 202, api_event_json(&view));
+    api_reply_event_view(req, at_once || again ? 200 : 202, &view);
     pod_event_view_fini(&view);
 }
 

@@ -175,29 +175,43 @@ static enum pod_code events_read_filter(struct api_request *req,
 
 // -------------------------------------------------------------------- lists
 
+struct events_found {
+    const struct api_page *page;
+    struct pod_event_view *views;
+    size_t count;
+    uint64_t next;
+};
+
+static json_t *events_json(const void *arg)
+{
+    const struct events_found *found = arg;
+    struct api_build items = api_build_array();
+
+    for (size_t i = 0; i < found->count; i++)
+        api_page_add(found->page, &items, api_event_json(&found->views[i]));
+    return api_page_json(found->page, "events", &items, found->next);
+}
+
 static void events_list(struct api_request *req, const struct api_page *page,
                         const struct pod_event_filter *filter)
 {
     struct pod_err err = POD_ERR_NONE;
     uint64_t below = page->place != 0 ? page->place : UINT64_MAX;
-    uint64_t next = 0;
-    size_t count = 0;
-    struct pod_event_view *views = pod_calloc(page->size, sizeof(*views));
+    struct events_found found = {
+        .page = page, .views = pod_calloc(page->size, sizeof(*found.views))};
     enum pod_code code =
-        views == NULL ? api_err_memory(&err)
-                      : pod_list_events(api_pod(req), filter, below, page->size,
-                                        views, &count, &next, &err);
-    if (code == POD_OK) {
-        struct api_build items = api_build_array();
-        for (size_t i = 0; i < count; i++) {
-            api_page_add(page, &items, api_event_json(&views[i]));
-            pod_event_view_fini(&views[i]);
-        }
-        api_page_reply(req, page, "events", &items, next);
-    } else {
+        found.views == NULL
+            ? api_err_memory(&err)
+            : pod_list_events(api_pod(req), filter, below, page->size,
+                              found.views, &found.count, &found.next, &err);
+
+    if (code == POD_OK)
+        api_reply_made(req, 200, events_json, &found);
+    else
         api_problem(req, &err);
-    }
-    pod_free(views);
+    for (size_t i = 0; i < found.count; i++)
+        pod_event_view_fini(&found.views[i]);
+    pod_free(found.views);
 }
 
 void api_events_get(struct api_request *req)

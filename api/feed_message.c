@@ -5,6 +5,7 @@
 
 #include "api/build.h"
 #include "api/ids.h"
+#include "api/json_memory.h"
 #include "api/view_json.h"
 #include "core/base/mem.h"
 #include "core/base/str.h"
@@ -372,11 +373,15 @@ struct feed_message *feed_message_of_change(struct pod *pod,
         return NULL;
     if (code == POD_OK)
         message_rewind(&event, change);
+    struct api_memory memory = {.budget = NULL};
+    struct api_memory *before = api_json_memory_begin(&memory);
     json_t *object =
         message_object(pod, change, code == POD_OK ? &event : NULL, &gone);
     struct feed_message *message =
         feed_message_of_object(pod, (enum pod_change_kind)change->kind, cursor,
                                object, event.labels, event.label_count);
+    api_json_memory_end(before);
+    api_memory_fini(&memory);
     if (message != NULL) {
         message->sequence = cursor->sequence;
         // What is logged after it says that the host was removed.

@@ -82,6 +82,11 @@ void api_header_text(struct api_request *req, const char *name,
 // Compact JSON and a newline, application/json. Takes the value over; NULL
 // (no memory, or a text that is not UTF-8) is answered 500.
 void api_reply_json(struct api_request *req, int status, json_t *owned_json);
+// The same with the value that `make` gives. Whatever it makes with jansson is
+// given back when the answer is written, all at once: it must keep none of it,
+// and drop no other value's last reference.
+void api_reply_made(struct api_request *req, int status,
+                    json_t *(*make)(const void *arg), const void *arg);
 // Text is copied. `type` with charset: "text/plain; charset=utf-8".
 void api_reply_text(struct api_request *req, int status, const char *type,
                     const char *text, size_t length);

@@ -385,6 +385,7 @@ struct api_server {
     struct pod_list spare;    // memory of ended requests, by wake_link
     unsigned spare_count;
     char scratch[16 * 1024]; // where answers are written before they are copied
+    struct api_memory json;  // what they are made of meanwhile
     uint64_t id_state;       // of the generator of request ids
     struct api_request **heap; // parked, by deadline
     size_t heap_count;

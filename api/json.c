@@ -266,14 +266,6 @@ static enum pod_code json_fault(const struct api_memory *memory,
     return code;
 }
 
-// Who drops a reference does nothing: the value ends with its memory. Those of
-// true, false and null are like that already.
-static void json_make_lasting(json_t *json)
-{
-    if (json->refcount != SIZE_MAX)
-        json->refcount = SIZE_MAX;
-}
-
 static enum pod_code json_load(const char *text, size_t length, size_t flags,
                                struct api_memory *memory, json_t **out_json,
                                struct pod_err *err)
@@ -285,7 +277,7 @@ static enum pod_code json_load(const char *text, size_t length, size_t flags,
     api_json_memory_end(before);
     if (json == NULL || memory->failed)
         return json_fault(memory, &fault, err);
-    json_make_lasting(json);
+    api_json_memory_last(json);
     *out_json = json;
     return POD_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/json_memory.h"
 
-#include <jansson.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 static pthread_once_t json_memory_once = PTHREAD_ONCE_INIT;
@@ -42,4 +42,11 @@ struct api_memory *api_json_memory_begin(struct api_memory *memory)
 void api_json_memory_end(struct api_memory *before)
 {
     json_memory = before;
+}
+
+// Those of true, false and null are like that already, and shared by threads.
+void api_json_memory_last(json_t *json)
+{
+    if (json != NULL && json->refcount != SIZE_MAX)
+        json->refcount = SIZE_MAX;
 }

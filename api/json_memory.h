@@ -5,6 +5,8 @@
 #ifndef POD_API_JSON_MEMORY_H
 #define POD_API_JSON_MEMORY_H
 
+#include <jansson.h>
+
 #include "api/memory.h"
 
 // Tells jansson, once for the process; api_json_memory_begin does so too. Not
@@ -20,5 +22,9 @@ void api_json_memory_setup(void);
 struct api_memory *api_json_memory_begin(struct api_memory *memory)
     __attribute__((warn_unused_result));
 void api_json_memory_end(struct api_memory *before);
+
+// Dropping references to the value does nothing from now on: it ends with its
+// memory. NULL is allowed.
+void api_json_memory_last(json_t *json);
 
 #endif

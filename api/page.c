@@ -87,9 +87,8 @@ void api_page_add(const struct api_page *page, struct api_build *items,
     api_append(items, owned_item);
 }
 
-void api_page_reply(struct api_request *req, const struct api_page *page,
-                    const char *collection, struct api_build *items,
-                    uint64_t next)
+json_t *api_page_json(const struct api_page *page, const char *collection,
+                      struct api_build *items, uint64_t next)
 {
     struct api_build answer = api_build_object();
     api_set(&answer, collection, api_build_take(items));
@@ -98,5 +97,12 @@ void api_page_reply(struct api_request *req, const struct api_page *page,
         api_page_token_print(page->scope, next, token);
         api_set_word(&answer, "next_page_token", token);
     }
-    api_reply_json(req, 200, api_build_take(&answer));
+    return api_build_take(&answer);
+}
+
+void api_page_reply(struct api_request *req, const struct api_page *page,
+                    const char *collection, struct api_build *items,
+                    uint64_t next)
+{
+    api_reply_json(req, 200, api_page_json(page, collection, items, next));
 }

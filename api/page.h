@@ -31,7 +31,11 @@ enum pod_code api_page_read(struct api_request *req, struct api_page *page,
 // Adds an item with the fields that were asked for. Takes it over; NULL fails.
 void api_page_add(const struct api_page *page, struct api_build *items,
                   json_t *owned_item);
-// Replies {"<collection>": items, "next_page_token": ...}; next 0: the end.
+// {"<collection>": items, "next_page_token": ...}; next 0: the end. NULL: no
+// memory.
+json_t *api_page_json(const struct api_page *page, const char *collection,
+                      struct api_build *items, uint64_t next);
+// Replies with it.
 void api_page_reply(struct api_request *req, const struct api_page *page,
                     const char *collection, struct api_build *items,
                     uint64_t next);

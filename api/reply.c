@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "api/http_internal.h"
+#include "api/json_memory.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
 
@@ -188,6 +189,19 @@ void api_reply_json(struct api_request *req, int status, json_t *owned_json)
     pod_str_fini(&text.large);
     json_decref(owned_json);
     reply_set(req, status, "application/json", response, text.length + 1);
+}
+
+void api_reply_made(struct api_request *req, int status,
+                    json_t *(*make)(const void *arg), const void *arg)
+{
+    struct api_memory *memory = &req->server->json;
+    struct api_memory *before = api_json_memory_begin(memory);
+    json_t *json = make(arg);
+
+    api_json_memory_last(json);
+    api_reply_json(req, status, memory->failed ? NULL : json);
+    api_json_memory_end(before);
+    api_memory_reset(memory);
 }
 
 // libmicrohttpd 0.9.75 takes bytes it only reads as void *.

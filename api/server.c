@@ -357,6 +357,7 @@ void api_server_free(struct api_server *server)
     pod_map_fini(&server->callers);
     pod_map_fini(&server->addresses);
     pod_free(server->heap);
+    api_memory_fini(&server->json);
     pod_mutex_fini(&server->shared.lock);
     pod_free(server);
 }

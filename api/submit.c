@@ -27,6 +27,17 @@ void api_event_etag(const struct api_request *req,
     *api_put_text(at, "\"") = '\0';
 }
 
+static json_t *submit_event_json(const void *view)
+{
+    return api_event_json(view);
+}
+
+void api_reply_event_view(struct api_request *req, int status,
+                          const struct pod_event_view *view)
+{
+    api_reply_made(req, status, submit_event_json, view);
+}
+
 void api_reply_event(struct api_request *req, int status, uint64_t number)
 {
     struct pod_err err = POD_ERR_NONE;
@@ -35,7 +46,7 @@ void api_reply_event(struct api_request *req, int status, uint64_t number)
         api_problem(req, &err);
         return;
     }
-    api_reply_json(req, status, api_event_json(&view));
+    api_reply_event_view(req, status, &view);
     pod_event_view_fini(&view);
 }
 
@@ -125,7 +136,7 @@ static void submit_look(struct api_request *req, bool last)
     if (done || last ||
         api_park(req, state->deadline_ns, submit_resume, &err) != POD_OK) {
         int status = !done ? 202 : state->made ? 201 : 200;
-        api_reply_json(req, status, api_event_json(&view));
+        api_reply_event_view(req, status, &view);
     }
     pod_event_view_fini(&view);
 }
