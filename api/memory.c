@@ -8,22 +8,7 @@
 #include "core/base/mem.h"
 #include "core/pod/pod.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MEMORY_WATCHED
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define MEMORY_WATCHED
-#endif
-
-enum {
-    MEMORY_FIRST = 1024,
-#ifdef MEMORY_WATCHED
-    MEMORY_MOST = 0, // each block is a chunk, so that its ends are watched
-#else
-    MEMORY_MOST = 256 * 1024,
-#endif
-};
+enum { MEMORY_FIRST = 1024, MEMORY_MOST = 256 * 1024 };
 
 struct api_memory_chunk {
     struct api_memory_chunk *next;
@@ -44,6 +29,7 @@ static void memory_open(struct api_memory *memory)
 
     memory->next = chunk != NULL ? chunk->bytes : NULL;
     memory->left = chunk != NULL ? chunk->size : 0;
+    api_memory_bar(memory->next, memory->left);
 }
 
 // Frees the first chunk of a list.
@@ -56,6 +42,7 @@ static void memory_shrink(struct api_memory *memory,
     memory->bytes -= chunk->size;
     if (memory->budget != NULL)
         pod_staging_give(memory->budget, chunk->size);
+    api_memory_bare(chunk->bytes, chunk->size);
     pod_free(chunk);
 }
 
@@ -112,10 +99,10 @@ static bool memory_grow(struct api_memory *memory, size_t bytes)
 void *api_memory_take_more(struct api_memory *memory, size_t bytes)
 {
     size_t align = _Alignof(max_align_t);
-    size_t rounded;
+    size_t room;
 
-    if (!__builtin_add_overflow(bytes, align - 1, &rounded) &&
-        memory_grow(memory, rounded & ~(align - 1)))
+    if (!__builtin_add_overflow(bytes, align - 1 + API_MEMORY_GAP, &room) &&
+        memory_grow(memory, room & ~(align - 1)))
         return api_memory_take(memory, bytes);
     memory->failed = true;
     return NULL;

@@ -53,6 +53,27 @@ struct api_memory *api_memory_of(struct api_request *req);
 
 // ------------------------------------------------------------ how it is done
 
+// An address sanitizer is told what is nobody's: what is left of a chunk, and a
+// gap behind each block.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define API_MEMORY_WATCHED
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define API_MEMORY_WATCHED
+#endif
+
+#ifdef API_MEMORY_WATCHED
+#include <sanitizer/asan_interface.h>
+enum { API_MEMORY_GAP = 16 };
+#define api_memory_bar(start, bytes)  ASAN_POISON_MEMORY_REGION(start, bytes)
+#define api_memory_bare(start, bytes) ASAN_UNPOISON_MEMORY_REGION(start, bytes)
+#else
+enum { API_MEMORY_GAP = 0 };
+#define api_memory_bar(start, bytes)  ((void)0)
+#define api_memory_bare(start, bytes) ((void)0)
+#endif
+
 void *api_memory_take_more(struct api_memory *memory, size_t bytes);
 
 static inline void *api_memory_take(struct api_memory *memory, size_t bytes)
@@ -63,9 +84,12 @@ static inline void *api_memory_take(struct api_memory *memory, size_t bytes)
     // What is left is a multiple of the alignment.
     if (bytes > memory->left || block == NULL)
         return api_memory_take_more(memory, bytes);
-    bytes = (bytes + align - 1) & ~(align - 1);
-    memory->next = block + bytes;
-    memory->left -= bytes;
+    size_t whole = ((bytes + align - 1) & ~(align - 1)) + API_MEMORY_GAP;
+    if (API_MEMORY_GAP > 0 && whole > memory->left)
+        return api_memory_take_more(memory, bytes);
+    memory->next = block + whole;
+    memory->left -= whole;
+    api_memory_bare(block, bytes);
     return block;
 }
 
