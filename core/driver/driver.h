@@ -56,6 +56,9 @@ struct pod_driver_call {
     // The caller can do with its completion inside the call: what takes but a
     // moment may be carried out and completed before the call returns.
     bool here;
+    // Another call to this host follows at once, by the same thread: whom this
+    // one would wake may be woken by that one. A hint.
+    bool more;
     // Where it comes from, for logs and traces: the request (NULL: not known;
     // borrowed during the call), the pod's operation (0: none) and its span.
     struct pod_trace *trace;

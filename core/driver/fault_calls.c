@@ -92,6 +92,7 @@ static bool fault_take(struct fault *fault, enum pod_fault_kind kind,
     bool below = true;
 
     *through = *call;
+    through->more = false; // what follows may go no further than here
     pod_mutex_lock(&fault->lock);
     if (own == NULL || pod_map_get(&fault->open, call->op) != NULL ||
         !pod_map_put(&fault->open, call->op, own)) {

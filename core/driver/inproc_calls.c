@@ -183,6 +183,7 @@ void pod_inproc_reset(struct pod_driver *base,
     pod_inproc_trash_init(&trash);
     pod_mutex_lock(&driver->lock);
     pod_inproc_task_submit_locked(driver, task, &trash);
+    pod_inproc_wake_due_locked(driver);
     if (!task->claimed) {
         pod_list_push_back(&driver->resets, &task->link);
         if (driver->state == INPROC_OPEN)
@@ -321,6 +322,7 @@ void pod_inproc_execute(struct pod_driver *base,
             driver->state == INPROC_LOST ? INPROC_END_LOST : INPROC_END_ERR,
             &task->as.gang.err, &trash);
     }
+    pod_inproc_wake_due_locked(driver);
     pod_mutex_unlock(&driver->lock);
     pod_inproc_trash_empty(driver, &trash);
 }

@@ -219,6 +219,7 @@ struct inproc {
     bool revive_asked;
     struct pod_err why; // of the loss
     uint64_t next_seq;
+    unsigned due;           // lanes (bits) to be woken by the next call
     size_t running;         // parts that a thread carries out
     size_t calling;         // callbacks of calls that are being made
     struct pod_map open;    // struct inproc_task by operation
@@ -363,6 +364,9 @@ void pod_inproc_task_submit_locked(struct inproc *driver,
 // given up: then the task may be gone.
 void pod_inproc_task_wake_locked(struct inproc *driver,
                                  const struct inproc_task *task);
+// Wakes the lanes that earlier calls left to a later one
+// (pod_driver_call.more).
+void pod_inproc_wake_due_locked(struct inproc *driver);
 // Submits a task of one part; NULL: there was no memory for it.
 void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
                             const struct pod_driver_call *call, uint32_t lane);

@@ -303,6 +303,7 @@ void pod_inproc_task_refuse(struct inproc *driver,
     struct pod_driver_result result = {.err = POD_ERR_NONE};
 
     pod_mutex_lock(&driver->lock);
+    pod_inproc_wake_due_locked(driver);
     struct pod_list *item = pod_list_pop_front(&driver->spares);
     if (item != NULL) {
         struct inproc_task *task =
@@ -368,6 +369,20 @@ void pod_inproc_task_submit_locked(struct inproc *driver,
     }
 }
 
+static void task_wake_lanes(struct inproc *driver, unsigned lanes)
+{
+    for (uint32_t lane = 0; lanes >> lane != 0; lane++) {
+        if (lanes >> lane & 1)
+            pod_cond_signal(&driver->lanes[lane].wake);
+    }
+}
+
+void pod_inproc_wake_due_locked(struct inproc *driver)
+{
+    task_wake_lanes(driver, driver->due);
+    driver->due = 0;
+}
+
 void pod_inproc_task_wake_locked(struct inproc *driver,
                                  const struct inproc_task *task)
 {
@@ -430,6 +445,7 @@ void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
                             const struct pod_driver_call *call, uint32_t lane)
 {
     struct inproc_trash trash;
+    unsigned wake = 0;
 
     if (task == NULL) {
         pod_inproc_task_refuse(driver, call);
@@ -439,10 +455,14 @@ void pod_inproc_task_submit(struct inproc *driver, struct inproc_task *task,
     task->parts[0].lane = lane;
     pod_mutex_lock(&driver->lock);
     pod_inproc_task_submit_locked(driver, task, &trash);
-    bool done = task_run_here_locked(driver, task);
+    if (!task_run_here_locked(driver, task))
+        driver->due |= 1U << lane;
+    if (!call->more) {
+        wake = driver->due;
+        driver->due = 0;
+    }
     pod_mutex_unlock(&driver->lock);
-    // Not before: the lane would wake only to wait for the lock.
-    if (!done)
-        pod_cond_signal(&driver->lanes[lane].wake);
+    // Not before: the lanes would wake only to wait for the lock.
+    task_wake_lanes(driver, wake);
     pod_inproc_trash_empty(driver, &trash);
 }

@@ -241,7 +241,7 @@ static void outbox_tuple(const struct pod_call *call,
 
 // Makes a call. The answer may come before this returns, so the call is not
 // looked at after its driver has it.
-static void outbox_send(struct pod_call *call)
+static void outbox_send(struct pod_call *call, bool more)
 {
     struct pod_driver *driver = call->host->driver;
     const struct pod_driver_ops *ops = driver->ops;
@@ -252,6 +252,7 @@ static void outbox_send(struct pod_call *call)
         .orders = call->orders,
         .order_count = call->order_count,
         .priority = call->op == NULL ? 0 : call->op->priority,
+        .more = more,
         .trace = call->trace,
         .operation = call->cause,
         .span = pod_span(call->pod, call->cause),
@@ -338,25 +339,32 @@ static bool outbox_next_locked(struct pod_host *host,
     return reconnect;
 }
 
-static void outbox_tell(struct pod_host *host, const struct outbox_item *item)
+// `more`: a call follows.
+static void outbox_tell(struct pod_host *host, const struct outbox_item *item,
+                        bool more)
 {
     struct pod_driver *driver = host->driver;
 
     if (item->call != NULL)
-        outbox_send(item->call);
+        outbox_send(item->call, more);
     else if (item->cancel != 0)
         driver->ops->cancel(driver, item->cancel);
     else
         driver->ops->reconnect(driver);
 }
 
+// The next item is taken before this one is told, so that it is sure to follow.
 static void outbox_turn_locked(struct pod_host *host, int turns)
 {
     struct outbox_item item;
+    struct outbox_item next = {.call = NULL};
+    bool any = !host->stopping && outbox_next_locked(host, &next);
 
-    while (turns-- > 0 && !host->stopping && outbox_next_locked(host, &item)) {
+    while (any) {
+        item = next;
+        any = --turns > 0 && !host->stopping && outbox_next_locked(host, &next);
         pod_mutex_unlock(&host->outbox_lock);
-        outbox_tell(host, &item);
+        outbox_tell(host, &item, any && next.call != NULL);
         pod_mutex_lock(&host->outbox_lock);
     }
 }

@@ -42,6 +42,7 @@ static void fake_add(struct pod_driver *driver,
     struct fake_driver *fake = fake_of(driver);
 
     call.op = to->op;
+    call.more = to->more;
     assert(to->wait_count <= FAKE_MAX_WAITS);
     call.wait_count = to->wait_count;
     for (size_t i = 0; i < to->wait_count; i++)

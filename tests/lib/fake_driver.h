@@ -42,6 +42,7 @@ struct fake_call {
     size_t wait_count;
     uint64_t orders[FAKE_MAX_WAITS];
     size_t order_count;
+    bool more;      // was told that another call follows
     bool cancelled; // was asked to end
 };
 

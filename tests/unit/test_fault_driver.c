@@ -144,6 +144,26 @@ static void test_passes_on(void **state)
     host_close(&host);
 }
 
+// A call that was to wait for the next one goes on when that one is lost here.
+static void test_more_calls_follow(void **state)
+{
+    struct host host;
+    struct calls_record first, next;
+
+    (void)state;
+    faulty_open(&host, "copy#2=fail:ABORTED", NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    calls_allocate(&host.watch, host.driver, 2, 0, 4);
+    struct pod_driver_call call = calls_make(&host.watch, &first, 3);
+    call.more = true;
+    host.driver->ops->copy(host.driver, &call, 1, 2);
+    call = calls_make(&host.watch, &next, 4);
+    host.driver->ops->copy(host.driver, &call, 2, 1);
+    assert_int_equal(calls_end(&next), POD_ABORTED);
+    assert_int_equal(calls_end(&first), POD_OK);
+    host_close(&host);
+}
+
 static void test_delay_lets_others_go(void **state)
 {
     struct host host;
@@ -410,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_bad_scripts),
         cmocka_unit_test(test_script_limit),
         cmocka_unit_test(test_passes_on),
+        cmocka_unit_test(test_more_calls_follow),
         cmocka_unit_test(test_delay_lets_others_go),
         cmocka_unit_test(test_delay_keeps_results),
         cmocka_unit_test(test_fail_and_count),

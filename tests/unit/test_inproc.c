@@ -587,6 +587,39 @@ static void test_number_used_twice(void **state)
     host_close(&host);
 }
 
+// A call that was to wait for the next one goes with it, whatever that is.
+static void test_more_calls_follow(void **state)
+{
+    struct host host;
+    struct calls_record first, next;
+
+    (void)state;
+    host_open(&host, 1, NULL, 0);
+    const struct pod_driver_ops *ops = host.driver->ops;
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    calls_allocate(&host.watch, host.driver, 2, 0, 4);
+    for (uint64_t i = 0; i < 4; i++) {
+        struct pod_driver_call call =
+            calls_make(&host.watch, &first, 10 + 2 * i);
+        call.more = true;
+        ops->copy(host.driver, &call, 1, 2);
+        call = calls_make(&host.watch, &next, 11 + 2 * i);
+        if (i == 0)
+            ops->copy(host.driver, &call, 2, 1); // of the same thread
+        else if (i == 1)
+            ops->allocate(host.driver, &call, 0, NULL, 4);
+        else if (i == 2)
+            calls_execute(host.driver, &call, 99, 1, 2); // there is none
+        else
+            ops->reset(host.driver, &call);
+        assert_int_equal(calls_end(&next), i == 2 ? POD_NOT_FOUND : POD_OK);
+        enum pod_code code = calls_end(&first);
+        // A reset ends what has not begun.
+        assert_true(code == POD_OK || (i == 3 && code == POD_CANCELLED));
+    }
+    host_close(&host);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -608,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_loss_waits_for_completions),
         cmocka_unit_test(test_close_ends_open_calls),
         cmocka_unit_test(test_number_used_twice),
+        cmocka_unit_test(test_more_calls_follow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,30 @@ static void test_no_memory(void **state)
     assert_int_equal(pod_mem_live(), 0);
 }
 
+// The call that another was to wait for finds no memory: the other goes on.
+static void test_no_memory_for_what_follows(void **state)
+{
+    enum { CHILDREN = 1000 };
+    uint64_t children[CHILDREN] = {1};
+    struct host host;
+    struct calls_record first, next;
+
+    (void)state;
+    host_open(&host, 1, NULL, 0);
+    calls_allocate(&host.watch, host.driver, 1, 0, 4);
+    calls_allocate(&host.watch, host.driver, 2, 0, 4);
+    struct pod_driver_call call = calls_make(&host.watch, &first, 3);
+    call.more = true;
+    host.driver->ops->copy(host.driver, &call, 1, 2);
+    call = calls_make(&host.watch, &next, 4);
+    pod_mem_fail_after(0, 1);
+    host.driver->ops->allocate_tuple(host.driver, &call, 0, children, CHILDREN);
+    pod_mem_fail_after(-1, 0);
+    assert_int_equal(calls_end(&next), POD_RESOURCE_EXHAUSTED);
+    assert_int_equal(calls_end(&first), POD_OK);
+    host_close(&host);
+}
+
 static void test_no_memory_for_a_host(void **state)
 {
     struct fake_device *fake = fake_new(1, 8);
@@ -129,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory_for_what_follows),
         cmocka_unit_test(test_no_memory_for_a_host),
         cmocka_unit_test(test_many_refusals),
     };

@@ -241,6 +241,12 @@ static void test_what_is_submitted_later_waits_for_send(void **state)
     fixture_allocate(fix, 0, 8);
     assert_int_equal(fake_open(fix->host[0]), 3);
     assert_int_equal(fake_open(fix->host[1]), 1);
+    // Only of what is made together does a host know that more follows.
+    for (size_t i = 0; i < 3; i++) {
+        struct fake_call call;
+        assert_true(fake_peek(fix->host[0], i, &call));
+        assert_int_equal(call.more, i == 1);
+    }
     pod_send(fix->pod);
     assert_int_equal(fake_open(fix->host[1]), 2);
     fixture_run(fix);
