@@ -74,9 +74,7 @@ def execute(c, op, load, inputs, outputs, **more):
 
 def most_memory(worker):
     """Resident bytes of the process, at most so far."""
-    with open(f"/proc/{worker.process.pid}/status") as file:
-        lines = dict(line.split(":", 1) for line in file)
-    return int(lines["VmHWM"].split()[0]) << 10
+    return worker.status("VmHWM") << 10
 
 
 # -------------------------------------------------------------------- the basics

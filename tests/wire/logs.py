@@ -12,6 +12,8 @@ import time
 import urllib.error
 import urllib.request
 
+from pod_processes import Failed, Program
+
 LIMIT = 20  # seconds for anything that should come soon
 FOLDER = tempfile.mkdtemp(prefix="podd-logs-")
 atexit.register(shutil.rmtree, FOLDER, True)
@@ -27,44 +29,22 @@ ENTRY main {
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
 
 
-class Failed(Exception):
-    pass
-
-
 def check(fact, *what):
     if not fact:
         raise Failed(" ".join(str(part) for part in what))
 
 
-class Program:
+class Logged(Program):
     """A process whose log is kept in a file."""
 
     count = 0
 
     def __init__(self, name, *flags, form="json", level="debug"):
-        Program.count += 1
-        self.path = f"{FOLDER}/{name}-{Program.count}"
-        binary = os.path.join(os.environ["POD_BUILD"], name)
+        Logged.count += 1
+        self.path = f"{FOLDER}/{name}-{Logged.count}"
         with open(self.path, "wb") as log:
-            self.process = subprocess.Popen(
-                [binary, "--listen", "127.0.0.1:0", "--log-format", form,
-                 "--log-level", level, *flags],
-                stdout=subprocess.PIPE, stderr=log, text=True)
-        atexit.register(self.kill)
-        for line in self.process.stdout:
-            if line.startswith("listening on "):
-                self.address = line.split()[-1]
-                return
-        raise Failed(f"{name} did not come up: {self.text()}")
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def stop(self):
-        self.process.terminate()
-        check(self.process.wait(LIMIT) == 0, "exit code")
+            super().__init__(name, "--listen", "127.0.0.1:0", "--log-format",
+                             form, "--log-level", level, *flags, log=log)
 
     def text(self):
         with open(self.path, encoding="utf-8") as log:
@@ -167,8 +147,8 @@ def work(podd):
 
 
 def case_ids_reach_workers():
-    worker = Program("podworker", "--device", "reference")
-    podd = Program("podd", "--dev", "--pod", f"grpc+pod://{worker.address}")
+    worker = Logged("podworker", "--device", "reference")
+    podd = Logged("podd", "--dev", "--pod", f"grpc+pod://{worker.address}")
     until = time.monotonic() + LIMIT
     while ask(podd, "GET", "/readyz")[0] != 200:
         check(time.monotonic() < until, "not ready")
@@ -190,7 +170,7 @@ def case_ids_reach_workers():
 
 
 def case_ids_without_traces():
-    podd = Program("podd", "--dev")
+    podd = Logged("podd", "--dev")
     event = json.loads(ask(podd, "POST", "/v1/buffers?wait=9s", {
         "core": 0, "bytes": "8"}, X_Request_Id="a b")[1])
     check(re.fullmatch("[0-9a-f]{16}", event["request_id"]), event)
@@ -236,7 +216,7 @@ def case_lines():
          "--scope", "admin", "--token-file", tokens], check=True,
         stdout=subprocess.PIPE, text=True)
     token = made.stdout.split()[-1]
-    podd = Program("podd", "--token-file", tokens)
+    podd = Logged("podd", "--token-file", tokens)
     busy(podd, token)
     podd.stop()
     check(token not in podd.text() and "secret" not in podd.text(), "secrets")
@@ -279,7 +259,7 @@ def case_closed_sets():
 
 
 def case_text():
-    podd = Program("podd", "--dev", form="text")
+    podd = Logged("podd", "--dev", form="text")
     for path in ("/v1/a%0alevel=error", "/v1/pod?x=%22%20event=host"):
         ask(podd, "GET", path)
     podd.stop()
@@ -305,7 +285,7 @@ def start_blind(stderr):
 
 def case_levels():
     """By default readers leave no lines, and lines that are lost stop nobody."""
-    podd = Program("podd", "--dev", level="info")
+    podd = Logged("podd", "--dev", level="info")
     with open("/dev/full", "wb") as full:
         blinds = [start_blind(full)]
     reader, writer = os.pipe()

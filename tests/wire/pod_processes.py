@@ -45,14 +45,15 @@ def _end_with_parent():
 
 
 class Program:
-    """podd or podworker. `prefix` is a command that runs it."""
+    """podd or podworker. `prefix` is a command that runs it; `log` a file for
+    its stderr."""
 
-    def __init__(self, name, *flags, prefix=()):
+    def __init__(self, name, *flags, prefix=(), log=None):
         binary = os.path.join(os.environ.get("POD_BUILD", "build"), name)
         self.name = name
         self.process = subprocess.Popen(
-            [*prefix, binary, *flags], stdout=subprocess.PIPE, text=True,
-            preexec_fn=_end_with_parent)
+            [*prefix, binary, *flags], stdout=subprocess.PIPE, stderr=log,
+            text=True, preexec_fn=_end_with_parent)
         atexit.register(self.kill)
         self.address = None
         for line in self.process.stdout:

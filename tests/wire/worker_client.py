@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of podworker on another gRPC implementation, for the tests."""
-import atexit
-import os
 import queue
 import subprocess
 import sys
@@ -9,6 +7,7 @@ import tempfile
 import threading
 
 import grpc
+from pod_processes import Failed, Program
 
 GENERATED = tempfile.TemporaryDirectory(prefix="podd-test-")
 PROTOS = ["tpu_driver", "tpu_service", "xla", "pod_worker"]
@@ -30,41 +29,18 @@ OPTIONS = [
 ]
 
 
-class Failed(Exception):
-    pass
-
-
 def equal(got, want, what=""):
     if got != want:
         raise Failed(f"{what}: got {got!r}, want {want!r}")
 
 
-class Worker:
+class Worker(Program):
     """A podworker process."""
 
     def __init__(self, *flags):
-        binary = os.path.join(os.environ["POD_BUILD"], "podworker")
         if "--listen" not in flags:
             flags += ("--listen", "127.0.0.1:0")
-        self.process = subprocess.Popen(
-            [binary, "--log-level", "error", *flags],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        line = self.process.stdout.readline()
-        if not line.startswith("listening on "):
-            raise Failed(f"podworker said {line!r}")
-        self.address = line.split()[-1]
-        atexit.register(self.kill)
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def stop(self):
-        self.process.terminate()
-        equal(self.process.wait(LIMIT), 0, "exit code after SIGTERM")
+        super().__init__("podworker", "--log-level", "error", *flags)
 
 
 def raw(message):
