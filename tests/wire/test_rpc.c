@@ -750,7 +750,7 @@ static void test_words_of_grpc_are_not_repeated(void **state)
     struct pod_err err = POD_ERR_NONE;
     struct rpc_loop *loop = NULL;
     char long_text[1024];
-    char text[16];
+    char text[24];
     (void)state;
     assert_int_equal(rpc_loop_new(&loop, &err), POD_OK); // sets the log up
     assert_false(rpc_log_is_old("a", start));
