@@ -98,6 +98,11 @@ void pod_call_done(void *arg, const struct pod_driver_result *result)
 {
     struct pod_call *call = arg;
     struct pod *pod = call->pod;
+
+    // The node is there, and stays the operation's, until all of its calls are
+    // answered: this needs no lock.
+    if (call->op != NULL)
+        pod_sched_expect(call->op->node);
     struct pod_answer answer = complete_answer(call, result);
     struct pod_after after;
 

@@ -46,32 +46,49 @@ static struct pod_sched_place *queue_place(uintptr_t item)
 
 // -------------------------------------------------------------------- marks
 
-void pod_sched_queue_mark_word(struct pod_sched_queue *queue, uint32_t level,
-                               uint32_t word)
+static uint64_t *queue_tree(const struct pod_sched_queue *queue, uint32_t level)
 {
-    uint64_t *tree = pod_sched_queue_tree(queue, level);
+    return queue->bits + (size_t)level * queue->words;
+}
 
-    queue->levels |= UINT32_C(1) << level;
-    for (uint32_t row = 1; row < queue->depth; row++) {
-        uint64_t bit = UINT64_C(1) << (word % POD_SCHED_QUEUE_WORD);
-        word /= POD_SCHED_QUEUE_WORD;
-        uint64_t before = tree[queue->base[row] + word];
-        tree[queue->base[row] + word] = before | bit;
+static void queue_set(struct pod_sched_queue *queue, uint32_t level,
+                      uint32_t at)
+{
+    uint64_t *tree = queue_tree(queue, level);
+
+    for (uint32_t row = 0; row < queue->depth; row++) {
+        uint64_t bit = UINT64_C(1) << (at % POD_SCHED_QUEUE_WORD);
+        at /= POD_SCHED_QUEUE_WORD;
+        uint64_t *word = &tree[queue->base[row] + at];
+        uint64_t before = *word;
+        *word = before | bit;
         if (before != 0)
             return;
     }
+    queue->levels |= UINT32_C(1) << level;
 }
 
-void pod_sched_queue_unmark_word(struct pod_sched_queue *queue, uint32_t level,
-                                 uint32_t word)
+void pod_sched_queue_mark_more(struct pod_sched_queue *queue, uint32_t level,
+                               uint32_t at)
 {
-    uint64_t *tree = pod_sched_queue_tree(queue, level);
+    if (queue->alone != 0)
+        queue_set(queue, queue->alone_level, queue->alone - 1);
+    queue->alone = 0;
+    queue_set(queue, level, at);
+}
 
-    for (uint32_t row = 1; row < queue->depth; row++) {
-        uint64_t bit = UINT64_C(1) << (word % POD_SCHED_QUEUE_WORD);
-        word /= POD_SCHED_QUEUE_WORD;
-        tree[queue->base[row] + word] &= ~bit;
-        if (tree[queue->base[row] + word] != 0)
+void pod_sched_queue_unmark_more(struct pod_sched_queue *queue, uint32_t level,
+                                 uint32_t at)
+{
+    uint64_t *tree = queue_tree(queue, level);
+
+    for (uint32_t row = 0; row < queue->depth; row++) {
+        uint64_t bit = UINT64_C(1) << (at % POD_SCHED_QUEUE_WORD);
+        at /= POD_SCHED_QUEUE_WORD;
+        uint64_t *word = &tree[queue->base[row] + at];
+        assert((*word & bit) != 0);
+        *word &= ~bit;
+        if (*word != 0)
             return;
     }
     queue->levels &= ~(UINT32_C(1) << level);
@@ -92,15 +109,14 @@ static uint32_t queue_descend(const struct pod_sched_queue *queue,
 // The first mark of a level that has marks.
 static uint32_t queue_first(const struct pod_sched_queue *queue, uint32_t level)
 {
-    return queue_descend(queue, pod_sched_queue_tree(queue, level),
-                         queue->depth - 1, 0);
+    return queue_descend(queue, queue_tree(queue, level), queue->depth - 1, 0);
 }
 
 // The next mark of a level after a position, or QUEUE_NONE.
 static uint32_t queue_next(const struct pod_sched_queue *queue, uint32_t level,
                            uint32_t at)
 {
-    const uint64_t *tree = pod_sched_queue_tree(queue, level);
+    const uint64_t *tree = queue_tree(queue, level);
 
     for (uint32_t row = 0; row < queue->depth; row++) {
         uint32_t word = at / POD_SCHED_QUEUE_WORD;
@@ -119,6 +135,8 @@ static uint32_t queue_next(const struct pod_sched_queue *queue, uint32_t level,
 struct pod_sched_node *
 pod_sched_queue_first(const struct pod_sched_queue *queue)
 {
+    if (queue->alone != 0)
+        return queue_node(queue->items[queue->alone - 1]);
     if (queue->levels == 0)
         return NULL;
     uint32_t level = (uint32_t)__builtin_ctz(queue->levels);
@@ -151,7 +169,9 @@ static void queue_pack(struct pod_sched_queue *queue, const uintptr_t *items)
 {
     uint32_t end = 0;
 
+    // All that is marked is marked anew.
     queue->levels = 0;
+    queue->alone = 0;
     for (uint32_t i = 0; i < queue->end; i++) {
         uintptr_t item = items[i];
         if (item == 0)

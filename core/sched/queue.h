@@ -39,6 +39,10 @@ struct pod_sched_queue {
     uint32_t end;                         // the next position
     uint32_t waiting;                     // those that have one
     uint32_t levels;                      // bits: of levels that have marks
+    // A mark that comes when there is no other is not in a tree, which has
+    // none then, but here: its position and 1 more, or 0; and its level.
+    uint32_t alone;
+    uint32_t alone_level;
 };
 
 struct pod_sched_gang;
@@ -67,40 +71,29 @@ static inline void pod_sched_queue_leave(struct pod_sched_queue *queue,
         queue->end = 0;
 }
 
-// Tells the rows above that a word of the lowest row has got its first bit, or
-// lost its last one.
-void pod_sched_queue_mark_word(struct pod_sched_queue *queue, uint32_t level,
-                               uint32_t word);
-void pod_sched_queue_unmark_word(struct pod_sched_queue *queue, uint32_t level,
-                                 uint32_t word);
-
-static inline uint64_t *
-pod_sched_queue_tree(const struct pod_sched_queue *queue, uint32_t level)
-{
-    return queue->bits + (size_t)level * queue->words;
-}
+// In the trees: for what is not alone.
+void pod_sched_queue_mark_more(struct pod_sched_queue *queue, uint32_t level,
+                               uint32_t at);
+void pod_sched_queue_unmark_more(struct pod_sched_queue *queue, uint32_t level,
+                                 uint32_t at);
 
 static inline void pod_sched_queue_mark(struct pod_sched_queue *queue,
                                         uint32_t level, uint32_t at)
 {
-    uint32_t number = at / POD_SCHED_QUEUE_WORD;
-    uint64_t *word = pod_sched_queue_tree(queue, level) + number;
-    uint64_t before = *word;
-
-    *word = before | UINT64_C(1) << (at % POD_SCHED_QUEUE_WORD);
-    if (before == 0)
-        pod_sched_queue_mark_word(queue, level, number);
+    if (queue->levels != 0 || queue->alone != 0) {
+        pod_sched_queue_mark_more(queue, level, at);
+        return;
+    }
+    queue->alone = at + 1;
+    queue->alone_level = level;
 }
 
 static inline void pod_sched_queue_unmark(struct pod_sched_queue *queue,
                                           uint32_t level, uint32_t at)
 {
-    uint32_t number = at / POD_SCHED_QUEUE_WORD;
-    uint64_t *word = pod_sched_queue_tree(queue, level) + number;
-
-    *word &= ~(UINT64_C(1) << (at % POD_SCHED_QUEUE_WORD));
-    if (*word == 0)
-        pod_sched_queue_unmark_word(queue, level, number);
+    if (queue->alone == 0)
+        pod_sched_queue_unmark_more(queue, level, at);
+    queue->alone = 0;
 }
 
 // The first node with a mark, or NULL.

@@ -165,6 +165,14 @@ pod_sched_step(struct pod_sched *sched, const struct pod_sched_event *event,
                struct pod_sched_node **out_node, struct pod_err *err)
     __attribute__((warn_unused_result));
 
+// A hint that an event about a node will come soon: with many nodes in flight
+// it comes from memory, meanwhile. Reads and changes nothing, so it may be
+// given by any thread while the node is there.
+static inline void pod_sched_expect(const struct pod_sched_node *node)
+{
+    __builtin_prefetch(node, 1);
+}
+
 // Takes the next effects, in the order in which things happened, up to `room`
 // of them; returns how many, fewer only when there are no more. A node that is
 // RELEASED is gone when its effect has been taken.

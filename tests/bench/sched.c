@@ -5,7 +5,9 @@
 // All N operations of a graph are submitted, then completed as they become
 // ready, first in first out. Columns, for the same graph in the same run:
 //
-//   sched  pod_sched: DONE, and taking the effects
+//   sched  pod_sched: DONE, and taking the effects. Each completion is told of
+//          one before with pod_sched_expect, as the engine does when an answer
+//          comes: before it waits for its lock and does its own work
 //   lanes  as sched with each operation in one of 64 lanes of window 4
 //   bare   the least that releases edges: nodes of a counter, a state and the
 //          head of a list of dependents, edges as a singly linked list, both in
@@ -16,16 +18,22 @@
 //          waits for, and on each completion walks all that are in flight to
 //          erase the id from their sets; only up to 10,000, since it is slow
 //
+// The last column is the memory that an operation takes in the scheduler, with
+// its edges and its lane, when all are submitted: what is resident then and was
+// not before, so only where that is much more than a page.
+//
 // Each number is the median of the rounds, which take turns, in time of the
 // processor: all is done by one thread. POD_BENCH_MAX says how large N may
 // become: 1,000,000 if it is not set, at most 10,000,000.
 #include <assert.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/map.h"
@@ -40,6 +48,9 @@ enum {
     BENCH_EFFECTS = 16, // taken at a time
     BENCH_ROUNDS = 5,
     BENCH_SCAN_MAX = 10000,
+    BENCH_BYTES_MIN = 100000,
+    BENCH_MAPPED = 1 << 20,
+    BENCH_LINE = 128,
     BENCH_DEFAULT = 1000000,
     BENCH_MAX = 10000000,
 };
@@ -217,8 +228,28 @@ static void bench_submit_all(struct pod_sched *sched,
     free(nodes);
 }
 
+// Bytes of memory that the process has now.
+static double bench_resident(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    char line[BENCH_LINE] = "";
+    char *resident = NULL;
+
+    if (file == NULL)
+        return 0;
+    if (fgets(line, sizeof line, file) != NULL)
+        (void)strtoul(line, &resident, 10); // the size comes first
+    (void)fclose(file);
+    return resident == NULL ? 0
+                            : (double)strtoul(resident, NULL, 10) *
+                                  (double)sysconf(_SC_PAGESIZE);
+}
+
+static double bench_bytes; // of an operation, in the last run of a scheduler
+
 static double bench_sched(const struct bench_graph *graph, bool with_lanes)
 {
+    double resident = bench_resident();
     struct pod_sched *sched = pod_sched_new();
     struct bench_ready ready = {.nodes =
                                     bench_alloc(graph->count, sizeof(void *))};
@@ -231,9 +262,12 @@ static double bench_sched(const struct bench_graph *graph, bool with_lanes)
     for (int i = 0; i < BENCH_LANES; i++)
         (void)pod_sched_add_lane(sched, BENCH_WINDOW);
     bench_submit_all(sched, graph, with_lanes, &ready);
+    bench_bytes = (bench_resident() - resident) / (double)graph->count;
     double begin = bench_now();
     for (; completed < ready.count; completed++) {
         event.node = ready.nodes[completed];
+        if (completed + 1 < ready.count)
+            pod_sched_expect(ready.nodes[completed + 1]);
         bench_step(sched, &event, NULL, &ready);
     }
     double result = bench_result(graph, begin, completed);
@@ -390,6 +424,8 @@ static void bench_row(size_t shape, size_t count)
     }
     printf(" %10.2f %10.0f", median[BENCH_SCHED] / median[BENCH_BARE],
            median[BENCH_SCAN] / median[BENCH_SCHED]);
+    if (count >= BENCH_BYTES_MIN)
+        printf(" %6.0f", bench_bytes);
     printf("\n");
     (void)fflush(stdout);
     bench_graph_free(&graph);
@@ -400,10 +436,13 @@ int main(void)
     const char *limit = getenv("POD_BENCH_MAX");
     size_t most = limit != NULL ? strtoul(limit, NULL, 10) : BENCH_DEFAULT;
 
+    // What is freed goes back to the system, so that it does not count.
+    (void)mallopt(M_MMAP_THRESHOLD, BENCH_MAPPED);
+
     printf("ns for each released edge\n%-8s %9s", "graph", "in flight");
     for (size_t i = 0; i < BENCH_MODELS; i++)
         printf(" %7s", bench_models[i].name);
-    printf(" %10s %10s\n", "sched/bare", "scan/sched");
+    printf(" %10s %10s %6s\n", "sched/bare", "scan/sched", "bytes");
     for (size_t i = 0; i < sizeof bench_shapes / sizeof bench_shapes[0]; i++) {
         for (size_t count = 1000; count <= most && count <= BENCH_MAX;
              count *= 10)
