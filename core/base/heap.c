@@ -122,29 +122,3 @@ void pod_heap_remove(struct pod_heap *heap, uint32_t *slot)
     else
         heap_down(heap, at, last);
 }
-
-// What follows an entry comes after it, so only what comes before the item is
-// gone into: depth first, children from left to right.
-size_t pod_heap_rank(const struct pod_heap *heap, const uint32_t *slot,
-                     size_t limit)
-{
-    const struct pod_heap_entry *item = &heap->entries[*slot];
-    size_t rank = 0;
-    size_t at = 0;
-
-    assert(*slot < heap->count && item->slot == slot);
-    while (rank < limit) {
-        if (at < heap->count && heap_before(&heap->entries[at], item)) {
-            rank++;
-            at = HEAP_CHILDREN * at + 1;
-            continue;
-        }
-        // A last child has a number that divides: up, until there is a sibling.
-        while (at > 0 && at % HEAP_CHILDREN == 0)
-            at = (at - 1) / HEAP_CHILDREN;
-        if (at == 0)
-            break;
-        at++;
-    }
-    return rank;
-}

@@ -33,11 +33,6 @@ void pod_heap_push(struct pod_heap *heap, struct pod_heap_entry entry);
 // Takes out the item with this slot, which becomes POD_HEAP_NONE.
 void pod_heap_remove(struct pod_heap *heap, uint32_t *slot);
 
-// How many entries come before the item with this slot. Counts to `limit` and
-// looks at a few times as many entries as it counts.
-size_t pod_heap_rank(const struct pod_heap *heap, const uint32_t *slot,
-                     size_t limit);
-
 // The least entry, or NULL.
 static inline const struct pod_heap_entry *
 pod_heap_top(const struct pod_heap *heap)

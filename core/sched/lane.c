@@ -187,7 +187,7 @@ static bool lane_gang_has_turn(struct pod_sched_lanes *lanes,
 
     do {
         struct pod_sched_gang *member = node->gang;
-        const struct pod_sched_lane *lane = &lanes->items[member->place.lane];
+        struct pod_sched_lane *lane = &lanes->items[member->place.lane];
         if (lane->launched >= lane->window ||
             pod_sched_queue_first(&lane->queue) != node)
             return false;
@@ -253,13 +253,13 @@ void pod_sched_lanes_queue(struct pod_sched_lanes *lanes,
 struct pod_sched_node *pod_sched_lanes_pick(struct pod_sched_lanes *lanes)
 {
     while (lanes->dirty != LANE_NONE) {
-        const struct pod_sched_lane *lane = &lanes->items[lanes->dirty];
-        if (lane->launched < lane->window) {
-            struct pod_sched_node *node = pod_sched_queue_first(&lane->queue);
-            if (node != NULL && (!pod_sched_has(node, POD_SCHED_IS_GANG) ||
-                                 lane_gang_has_turn(lanes, node)))
-                return node;
-        }
+        struct pod_sched_lane *lane = &lanes->items[lanes->dirty];
+        struct pod_sched_node *node = pod_sched_queue_first(&lane->queue);
+        if (node != NULL && lane->launched >= lane->window)
+            pod_sched_expect(node); // when there is room
+        else if (node != NULL && (!pod_sched_has(node, POD_SCHED_IS_GANG) ||
+                                  lane_gang_has_turn(lanes, node)))
+            return node;
         lane_untouch_first(lanes);
     }
     return NULL;

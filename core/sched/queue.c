@@ -71,10 +71,18 @@ static void queue_set(struct pod_sched_queue *queue, uint32_t level,
 void pod_sched_queue_mark_more(struct pod_sched_queue *queue, uint32_t level,
                                uint32_t at)
 {
-    if (queue->alone != 0)
+    if (queue->alone != 0) {
         queue_set(queue, queue->alone_level, queue->alone - 1);
-    queue->alone = 0;
+        queue->first = queue->alone;
+        queue->first_level = queue->alone_level;
+        queue->alone = 0;
+    }
     queue_set(queue, level, at);
+    if (queue->first == 0 || level > queue->first_level ||
+        (level == queue->first_level && at + 1 > queue->first))
+        return;
+    queue->first = at + 1;
+    queue->first_level = level;
 }
 
 void pod_sched_queue_unmark_more(struct pod_sched_queue *queue, uint32_t level,
@@ -82,6 +90,8 @@ void pod_sched_queue_unmark_more(struct pod_sched_queue *queue, uint32_t level,
 {
     uint64_t *tree = queue_tree(queue, level);
 
+    if (queue->first == at + 1 && queue->first_level == level)
+        queue->first = 0;
     for (uint32_t row = 0; row < queue->depth; row++) {
         uint64_t bit = UINT64_C(1) << (at % POD_SCHED_QUEUE_WORD);
         at /= POD_SCHED_QUEUE_WORD;
@@ -132,15 +142,17 @@ static uint32_t queue_next(const struct pod_sched_queue *queue, uint32_t level,
     return QUEUE_NONE;
 }
 
-struct pod_sched_node *
-pod_sched_queue_first(const struct pod_sched_queue *queue)
+struct pod_sched_node *pod_sched_queue_first(struct pod_sched_queue *queue)
 {
     if (queue->alone != 0)
         return queue_node(queue->items[queue->alone - 1]);
     if (queue->levels == 0)
         return NULL;
-    uint32_t level = (uint32_t)__builtin_ctz(queue->levels);
-    return queue_node(queue->items[queue_first(queue, level)]);
+    if (queue->first == 0) {
+        queue->first_level = (uint32_t)__builtin_ctz(queue->levels);
+        queue->first = queue_first(queue, queue->first_level) + 1;
+    }
+    return queue_node(queue->items[queue->first - 1]);
 }
 
 size_t pod_sched_queue_rank(const struct pod_sched_queue *queue, uint32_t level,
@@ -172,6 +184,7 @@ static void queue_pack(struct pod_sched_queue *queue, const uintptr_t *items)
     // All that is marked is marked anew.
     queue->levels = 0;
     queue->alone = 0;
+    queue->first = 0;
     for (uint32_t i = 0; i < queue->end; i++) {
         uintptr_t item = items[i];
         if (item == 0)

@@ -43,6 +43,9 @@ struct pod_sched_queue {
     // none then, but here: its position and 1 more, or 0; and its level.
     uint32_t alone;
     uint32_t alone_level;
+    // The first mark of the trees in the same way; 0: to be looked for.
+    uint32_t first;
+    uint32_t first_level;
 };
 
 struct pod_sched_gang;
@@ -97,8 +100,7 @@ static inline void pod_sched_queue_unmark(struct pod_sched_queue *queue,
 }
 
 // The first node with a mark, or NULL.
-struct pod_sched_node *
-pod_sched_queue_first(const struct pod_sched_queue *queue);
+struct pod_sched_node *pod_sched_queue_first(struct pod_sched_queue *queue);
 // How many marks come before one, counted to `limit`.
 size_t pod_sched_queue_rank(const struct pod_sched_queue *queue, uint32_t level,
                             uint32_t at, size_t limit);
