@@ -36,6 +36,7 @@ struct worker_session;
 #define WORKER_FORWARD_NS (60 * POD_NS_PER_S)
 
 enum {
+    WORKER_MAX_SESSIONS = 4096, // more are refused with RESOURCE_EXHAUSTED
     // Of one session; what is beyond is refused with RESOURCE_EXHAUSTED.
     WORKER_MAX_OPEN = 1 << 20,
     WORKER_MAX_FORWARD = 1 << 16,
@@ -187,7 +188,7 @@ void worker_tick(struct worker *worker);
 // ------------------------------------------------------------------- sessions
 
 // `id` is not that of another session, else ALREADY_EXISTS. `idle_ns`: how long
-// it may be without a stream.
+// it may be without a stream. TOO_MANY_REQUESTS.
 enum pod_code worker_open(struct worker *worker, uint64_t id, int64_t idle_ns,
                           struct pod_err *err)
     __attribute__((warn_unused_result));

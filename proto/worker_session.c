@@ -73,6 +73,11 @@ enum pod_code worker_open(struct worker *worker, uint64_t id, int64_t idle_ns,
     if (pod_map_get(&worker->sessions, id) != NULL)
         code = pod_err_set_code(err, POD_ALREADY_EXISTS, POD_REASON_IN_USE,
                                 "session %" PRIu64 " is open", id);
+    else if (worker->sessions.count >= WORKER_MAX_SESSIONS)
+        code = pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
+                           "%d clients have a session; those without a stream "
+                           "are given up in time",
+                           WORKER_MAX_SESSIONS);
     else if (!pod_map_put(&worker->sessions, id, session))
         code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     pod_mutex_unlock(&worker->lock);

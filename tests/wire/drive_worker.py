@@ -9,6 +9,7 @@ import tempfile
 import time
 
 import grpc
+from pod_processes import until
 from worker_client import (
     LIMIT,
     Client,
@@ -547,6 +548,34 @@ def case_idle_client_is_given_up():
         number += 1
     else:
         raise Failed("an idle client stays")
+    worker.stop()
+
+
+def case_clients_are_bounded():
+    most = 4096
+    worker = Worker()
+    c = Client(worker)
+    opening = c.channel.unary_unary("/tpu_driver.CloudTpuDriver/Open")
+    calls = [opening.future(b"", timeout=LIMIT) for _ in range(most - 1)]
+    ids = {S.OpenResponse.FromString(call.result()).client_id for call in calls}
+    equal(len(ids | {c.id}), most, "clients with ids of their own")
+
+    def one_more():
+        try:
+            return Client(worker)
+        except grpc.RpcError as error:
+            equal(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED, "one more")
+            equal(f"{most} clients" in error.details(), True, error.details())
+        return None
+
+    equal(one_more(), None, "one more")
+    request = S.CloseRequest(client_id=ids.pop())
+    c.unary("Close", request.SerializeToString())
+    other = until(one_more, "a free place")
+    s = other.stream()
+    equal(codes(other.run(s, other.alloc(1, 4))), {1: 0}, "in a free place")
+    other.close()
+    c.close()
     worker.stop()
 
 

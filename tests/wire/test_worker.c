@@ -41,6 +41,7 @@ static char cases[][48] = {
     "close_ends_what_is_pending",
     "half_close_waits_for_answers",
     "idle_client_is_given_up",
+    "clients_are_bounded",
     "client_ids_differ",
     "wrong_flags",
     "listens_beyond_loopback_if_asked",
