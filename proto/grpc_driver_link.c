@@ -360,7 +360,8 @@ static const char *link_reason(const struct rpc_tls *tls, enum pod_code code,
                                        "http status",  NULL};
     static const char *const name[] = {"dns", "resol", NULL};
     static const char *const first[] = {"failed to connect", NULL};
-    static const char *const closed[] = {"socket closed", NULL};
+    static const char *const closed[] = {"socket closed",
+                                         "handshake read failed", NULL};
     static const char *const broken[] = {"socket closed", "reset by peer",
                                          "broken pipe", NULL};
     static const char *const stopped[] = {"cancelling all calls", NULL};
@@ -371,14 +372,14 @@ static const char *link_reason(const struct rpc_tls *tls, enum pod_code code,
         return "not ready: no answer in time";
     if (link_says(text, http) || code == POD_UNIMPLEMENTED)
         return "wrong service: what answers is not a worker";
+    if (link_says(text, first) && link_says(text, closed))
+        return link_closed_reason(tls);
     if (code == POD_UNAVAILABLE && link_says(text, secure))
         return link_tls_reason(text);
     if (code == POD_UNAVAILABLE && link_says(text, name))
         return "unknown name";
     if (code == POD_DEADLINE_EXCEEDED)
         return "not ready: no answer in time";
-    if (link_says(text, first) && link_says(text, closed))
-        return link_closed_reason(tls);
     if (link_says(text, stopped))
         return "the worker was stopped";
     if (code == POD_UNAVAILABLE && link_says(text, broken))

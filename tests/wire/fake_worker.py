@@ -8,6 +8,7 @@ It keeps buffers as bytes, compiles everything to (f32[2]) -> f32[2], and
 executes by copying the first input to the first output. Prints "listening on
 PORT". SIGTERM ends it. With certificates it speaks TLS only.
 """
+import ctypes
 import importlib
 import os
 import signal
@@ -19,6 +20,8 @@ import time
 from concurrent import futures
 
 import grpc
+
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: as the test ends
 
 protos, mode = sys.argv[1:3]
 address = sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1:0"
