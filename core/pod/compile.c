@@ -8,156 +8,7 @@
 // later, and has to compile now (host->joined).
 #include "core/pod/engine.h"
 
-#include <string.h>
-
-#include "core/base/mem.h"
-
-// ----------------------------------------------------------------- its hosts
-
-static void compile_host_init(struct pod_compiled_host *on, uint32_t host)
-{
-    on->host = host;
-    pod_list_init(&on->link);
-    pod_list_init(&on->joined);
-    pod_list_init(&on->call.link);
-    pod_list_init(&on->call.cancel_link);
-}
-
-// Walks what is known of hosts: start with NULL.
-static struct pod_compiled_host *
-compile_next(const struct pod_compiled *compiled,
-             const struct pod_compiled_host *at)
-{
-    const struct pod_list *link = &compiled->later;
-
-    if (at == NULL && compiled->host_count > 0)
-        return compiled->hosts;
-    if (at != NULL && pod_list_empty(&at->link)) {
-        size_t index = (size_t)(at - compiled->hosts) + 1;
-        if (index < compiled->host_count)
-            return &compiled->hosts[index];
-    } else if (at != NULL) {
-        link = &at->link;
-    }
-    return link->next == &compiled->later
-               ? NULL
-               : POD_CONTAINER(link->next, struct pod_compiled_host, link);
-}
-
-// What is known of a host, or NULL.
-static struct pod_compiled_host *compile_of(const struct pod_compiled *compiled,
-                                            uint32_t host)
-{
-    size_t low = 0;
-    size_t high = compiled->host_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compiled->hosts[middle].host < host)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < compiled->host_count && compiled->hosts[low].host == host)
-        return &compiled->hosts[low];
-    for (struct pod_list *at = compiled->later.next; at != &compiled->later;
-         at = at->next) {
-        struct pod_compiled_host *on =
-            POD_CONTAINER(at, struct pod_compiled_host, link);
-        if (on->host == host)
-            return on;
-    }
-    return NULL;
-}
-
-const struct pod_call *pod_compiled_call(const struct pod_compiled *compiled,
-                                         size_t index)
-{
-    const struct pod_compiled_host *on = NULL;
-
-    if (index < compiled->host_count)
-        return &compiled->hosts[index].call;
-    if (compiled->host_count > 0) {
-        index -= compiled->host_count - 1;
-        on = &compiled->hosts[compiled->host_count - 1];
-    } else {
-        index++;
-    }
-    while (index-- > 0) {
-        on = compile_next(compiled, on);
-        if (on == NULL)
-            return NULL;
-    }
-    return &on->call;
-}
-
-const struct pod_call *
-pod_compiled_host_call(const struct pod_compiled *compiled, uint32_t host)
-{
-    const struct pod_compiled_host *on = compile_of(compiled, host);
-
-    return on == NULL ? NULL : &on->call;
-}
-
-const struct pod_list *pod_compiled_joined(const struct pod_call *call)
-{
-    const char *on = (const char *)call;
-
-    on -= offsetof(struct pod_compiled_host, call);
-    return &((const struct pod_compiled_host *)(const void *)on)->joined;
-}
-
-// The same of a host that may be new to it. NULL: no memory.
-static struct pod_compiled_host *compile_on(struct pod_compiled *compiled,
-                                            uint32_t host)
-{
-    struct pod_compiled_host *on = compile_of(compiled, host);
-
-    if (on != NULL)
-        return on;
-    on = pod_calloc(1, sizeof(*on));
-    if (on == NULL)
-        return NULL;
-    compile_host_init(on, host);
-    pod_list_push_back(&compiled->later, &on->link);
-    return on;
-}
-
-static void compile_forget(struct pod_compiled_host *on)
-{
-    pod_list_remove(&on->link);
-    pod_failure_unref(on->failure);
-    pod_trace_unref(on->trace);
-    pod_free(on);
-}
-
-// Those of the start stay, with nothing in them.
-static void compile_forget_host(struct pod_compiled *compiled, uint32_t host)
-{
-    struct pod_compiled_host *on = compile_of(compiled, host);
-
-    if (on == NULL)
-        return;
-    if (!pod_list_empty(&on->link)) {
-        compile_forget(on);
-        return;
-    }
-    on->state = POD_COMPILED_NONE;
-    pod_failure_unref(on->failure);
-    on->failure = NULL;
-}
-
-void pod_compiled_forget_host_locked(struct pod *pod, uint32_t host)
-{
-    struct pod_list *const lists[] = {&pod->compiled, &pod->compiled_old};
-
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        for (struct pod_list *at = lists[i]->next; at != lists[i];
-             at = at->next)
-            compile_forget_host(POD_CONTAINER(at, struct pod_compiled, link),
-                                host);
-    }
-}
+// ----------------------------------------------------------------------- calls
 
 // Whether a host has it, and can free it.
 static struct pod_host *compile_freeable(const struct pod *pod,
@@ -170,111 +21,6 @@ static struct pod_host *compile_freeable(const struct pod *pod,
         (host->features & POD_DRIVER_FREE_PROGRAM) == 0)
         return NULL;
     return host;
-}
-
-// -------------------------------------------------------------- the records
-
-struct pod_compiled *pod_compiled_new(struct pod *pod, struct pod_blob *blob,
-                                      const struct pod_program *program)
-{
-    struct pod_compiled *compiled = pod_calloc(1, sizeof(*compiled));
-
-    if (compiled == NULL)
-        return NULL;
-    compiled->host_room = atomic_load(&pod->live_hosts);
-    compiled->hosts = pod_calloc(compiled->host_room, sizeof(*compiled->hosts));
-    if (compiled->hosts == NULL) {
-        pod_free(compiled);
-        return NULL;
-    }
-    pod_list_init(&compiled->later);
-    pod_list_init(&compiled->link);
-    pod_list_init(&compiled->joined);
-    memcpy(compiled->digest, program->digest, sizeof(compiled->digest));
-    compiled->format = program->format;
-    compiled->replicas = program->replicas;
-    compiled->blob = pod_blob_ref(blob);
-    return compiled;
-}
-
-void pod_compiled_free(struct pod_compiled *compiled)
-{
-    if (compiled == NULL)
-        return;
-    struct pod_list *item;
-
-    pod_list_remove(&compiled->link);
-    for (size_t i = 0; i < compiled->host_count; i++) {
-        pod_failure_unref(compiled->hosts[i].failure);
-        pod_trace_unref(compiled->hosts[i].trace);
-    }
-    while ((item = pod_list_pop_front(&compiled->later)) != NULL)
-        compile_forget(POD_CONTAINER(item, struct pod_compiled_host, link));
-    pod_free(compiled->hosts);
-    pod_failure_unref(compiled->failure);
-    pod_blob_unref(compiled->blob);
-    if (compiled->has_shape)
-        pod_program_shape_fini(&compiled->shape);
-    pod_free(compiled);
-}
-
-// No further program shall share it.
-static void compile_hide(struct pod *pod, struct pod_compiled *compiled)
-{
-    pod_list_remove(&compiled->link);
-    pod_list_push_back(&pod->compiled_old, &compiled->link);
-}
-
-void pod_compiled_forget_all_locked(struct pod *pod)
-{
-    for (struct pod_list *at = pod->compiled.next; at != &pod->compiled;
-         at = at->next) {
-        struct pod_compiled *compiled =
-            POD_CONTAINER(at, struct pod_compiled, link);
-        for (struct pod_compiled_host *on = compile_next(compiled, NULL);
-             on != NULL; on = compile_next(compiled, on))
-            on->state = POD_COMPILED_NONE;
-    }
-    pod_list_splice(&pod->compiled_old, &pod->compiled);
-}
-
-static bool compile_open(const struct pod_compiled *compiled)
-{
-    bool open = false;
-
-    for (const struct pod_compiled_host *on = compile_next(compiled, NULL);
-         on != NULL; on = compile_next(compiled, on))
-        open = open || on->call.open;
-    return open;
-}
-
-// A record is gone when nobody holds it and no call works for it.
-static void compile_release(struct pod_compiled *compiled)
-{
-    if (compiled->refs == 0 && !compile_open(compiled))
-        pod_compiled_free(compiled);
-}
-
-void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled)
-{
-    (void)pod;
-    compiled->refs--;
-    compile_release(compiled);
-}
-
-static struct pod_compiled *compile_find(struct pod *pod,
-                                         const struct pod_compiled *like)
-{
-    for (struct pod_list *at = pod->compiled.next; at != &pod->compiled;
-         at = at->next) {
-        struct pod_compiled *compiled =
-            POD_CONTAINER(at, struct pod_compiled, link);
-        if (compiled->format == like->format &&
-            compiled->replicas == like->replicas &&
-            strcmp(compiled->digest, like->digest) == 0)
-            return compiled;
-    }
-    return NULL;
 }
 
 // `cause` is the operation that it is made for; NULL: nobody's any more.
@@ -321,9 +67,8 @@ static void compile_begin(struct pod *pod, struct pod_op *op,
     // Those for which there was no room yet compile when they need it.
     while (compiled->host_count < compiled->host_room &&
            (host = pod_host_next(pod, &cursor)) != NULL) {
-        struct pod_compiled_host *on = &compiled->hosts[compiled->host_count++];
-        compile_host_init(on, host->id);
-        if (!pod_host_up(host))
+        struct pod_compiled_host *on = pod_compiled_on(compiled, host->id);
+        if (on == NULL || !pod_host_up(host))
             continue;
         on->state = POD_COMPILED_OPEN;
         on->incarnation = host->incarnation;
@@ -353,9 +98,10 @@ static void compile_take_shape(struct pod *pod, struct pod_op *op,
 static void compile_outcomes(struct pod_op *op,
                              const struct pod_compiled *compiled)
 {
-    for (const struct pod_compiled_host *on = compile_next(compiled, NULL);
-         on != NULL && op->outcome_count < op->outcome_room;
-         on = compile_next(compiled, on)) {
+    for (size_t i = 0;
+         i < compiled->host_count && op->outcome_count < op->outcome_room;
+         i++) {
+        const struct pod_compiled_host *on = compiled->hosts[i];
         if (on->state == POD_COMPILED_READY)
             compile_outcome(op, on->host, POD_SCHED_SUCCEEDED, NULL);
         else if (on->state == POD_COMPILED_FAILED)
@@ -387,9 +133,9 @@ static void compile_finish_op(struct pod *pod, struct pod_op *op,
 static void compile_discard(struct pod *pod, struct pod_compiled *compiled,
                             struct pod_after *after)
 {
-    compile_hide(pod, compiled);
-    for (struct pod_compiled_host *on = compile_next(compiled, NULL);
-         on != NULL; on = compile_next(compiled, on)) {
+    pod_compiled_hide_locked(pod, compiled);
+    for (size_t i = 0; i < compiled->host_count; i++) {
+        struct pod_compiled_host *on = compiled->hosts[i];
         struct pod_host *host = compile_freeable(pod, on);
         if (host == NULL)
             continue;
@@ -422,7 +168,7 @@ void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after)
 {
     struct pod_compiled *own = op->compiled;
-    struct pod_compiled *compiled = compile_find(pod, own);
+    struct pod_compiled *compiled = pod_compiled_find_locked(pod, own);
 
     op->compiled = NULL;
     if (compiled == NULL) {
@@ -448,7 +194,7 @@ void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
     // No host was up.
     compiled->leader = NULL;
     compiled->done = true;
-    compile_hide(pod, compiled);
+    pod_compiled_hide_locked(pod, compiled);
     pod_launch_fail_locked(pod, op, POD_REASON_HOST_UNAVAILABLE,
                            "no host is connected");
 }
@@ -467,9 +213,9 @@ bool pod_compile_interrupt_locked(struct pod *pod, struct pod_op *op,
         return true;
     }
     // Nobody else shall join what is being stopped.
-    compile_hide(pod, compiled);
-    for (struct pod_compiled_host *on = compile_next(compiled, NULL);
-         on != NULL; on = compile_next(compiled, on)) {
+    pod_compiled_hide_locked(pod, compiled);
+    for (size_t i = 0; i < compiled->host_count; i++) {
+        struct pod_compiled_host *on = compiled->hosts[i];
         if (on->state != POD_COMPILED_OPEN)
             continue;
         if (pod_call_cancel_locked(&on->call, after)) {
@@ -540,7 +286,7 @@ static void compile_tidy(struct pod *pod, struct pod_compiled *compiled,
 {
     if (compiled->refs == 0)
         compile_discard(pod, compiled, after);
-    compile_release(compiled);
+    pod_compiled_release_locked(compiled);
 }
 
 static void compile_freed(struct pod *pod, struct pod_compiled *compiled,
@@ -622,7 +368,7 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
                                "the program was not compiled");
         return;
     }
-    struct pod_compiled_host *on = compile_on(compiled, op->host);
+    struct pod_compiled_host *on = pod_compiled_on(compiled, op->host);
     if (on == NULL) {
         pod_launch_fail_locked(pod, op, POD_REASON_OUT_OF_MEMORY,
                                "no memory to compile for its host");
@@ -671,11 +417,11 @@ void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
         return;
     }
     // The last program: its reference is this operation's now.
-    compile_hide(pod, compiled);
+    pod_compiled_hide_locked(pod, compiled);
     compiled->leader = op;
     compiled->open_hosts = 0;
-    for (struct pod_compiled_host *on = compile_next(compiled, NULL);
-         on != NULL; on = compile_next(compiled, on)) {
+    for (size_t i = 0; i < compiled->host_count; i++) {
+        struct pod_compiled_host *on = compiled->hosts[i];
         struct pod_host *host = compile_freeable(pod, on);
         uint64_t number = op->number; // of the first call
         if (host == NULL || on->call.open)

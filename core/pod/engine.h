@@ -336,13 +336,27 @@ void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after);
 // Without the lock: pushes, finishes. Gives up the list's reference.
 void pod_transfer_after(struct pod_transfer *transfer);
 
-// ------------------------------------------------- compile.c, gang.c, ...
+// ----------------------------------------------------------- compiled.c
 
 // A record of its own for a program, by which it is compiled unless one of
 // equal content exists by then. NULL: no memory.
 struct pod_compiled *pod_compiled_new(struct pod *pod, struct pod_blob *blob,
                                       const struct pod_program *program);
 void pod_compiled_free(struct pod_compiled *compiled); // NULL is allowed
+// The one of equal content that programs share, or NULL.
+struct pod_compiled *pod_compiled_find_locked(struct pod *pod,
+                                              const struct pod_compiled *like);
+// No further program shall share it.
+void pod_compiled_hide_locked(struct pod *pod, struct pod_compiled *compiled);
+// It is gone when nobody holds it and no call works for it: looks whether that
+// is so.
+void pod_compiled_release_locked(struct pod_compiled *compiled);
+void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled);
+// The record of a host, which may be new to it. Stays where it is until the
+// host is forgotten. NULL: no memory; never so for a new one while host_count
+// is less than host_room.
+struct pod_compiled_host *pod_compiled_on(struct pod_compiled *compiled,
+                                          uint32_t host);
 // The calls that work for it, of one host after the other; NULL at the end.
 const struct pod_call *pod_compiled_call(const struct pod_compiled *compiled,
                                          size_t index);
@@ -350,8 +364,14 @@ const struct pod_call *pod_compiled_call(const struct pod_compiled *compiled,
 const struct pod_call *
 pod_compiled_host_call(const struct pod_compiled *compiled, uint32_t host);
 const struct pod_list *pod_compiled_joined(const struct pod_call *call);
-// No program needs to know of a host any more that is gone.
+// No program needs to know of a host any more that is gone: its calls have
+// been answered.
 void pod_compiled_forget_host_locked(struct pod *pod, uint32_t host);
+// Nothing that was compiled is to be found any more.
+void pod_compiled_forget_all_locked(struct pod *pod);
+
+// ------------------------------------------------- compile.c, gang.c, ...
+
 void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after);
 void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
@@ -364,7 +384,6 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
                             struct pod_after *after);
 void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
                                     struct pod_after *after);
-void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled);
 
 void pod_execute_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after);
@@ -409,8 +428,6 @@ void pod_end_all_locked(struct pod *pod, const struct pod_op *but,
 // A handle is freed by operation `number`, and that is done.
 void pod_handle_gone_locked(struct pod *pod, struct pod_handle *handle,
                             uint64_t number);
-// Nothing that was compiled is to be found any more.
-void pod_compiled_forget_all_locked(struct pod *pod);
 // Every waiter is woken: the pod drains.
 void pod_wake_all_locked(struct pod *pod, struct pod_after *after);
 // What is due by time. The timer's thread calls it; with simulated time,

@@ -58,14 +58,13 @@ struct pod_compiled {
     struct pod_blob *blob; // kept, to compile again for a host that comes back
     bool has_shape;
     struct pod_program_shape shape;
-    // Of the hosts there were when it was first compiled, by id.
-    struct pod_compiled_host *hosts;
+    // By id; the records from host_count on are not in use.
+    struct pod_compiled_host **hosts;
     size_t host_count;
     size_t host_room;
-    struct pod_list later; // pod_compiled_host.link: of hosts that came later
-    uint32_t open_hosts;   // calls of the leader that are not answered yet
-    bool done;             // the first compile has ended on all hosts
-    bool failed;           // badly
+    uint32_t open_hosts; // calls of the leader that are not answered yet
+    bool done;           // the first compile has ended on all hosts
+    bool failed;         // badly
     enum pod_sched_state failed_as;
     struct pod_failure *failure; // the first one of a host; a reference
     struct pod_op *leader;       // COMPILE or FREE that its calls work for
@@ -80,7 +79,6 @@ enum pod_compiled_state {
 };
 
 struct pod_compiled_host {
-    struct pod_list link; // in later, if it is not in hosts
     uint32_t host;
     enum pod_compiled_state state;
     struct pod_call call;

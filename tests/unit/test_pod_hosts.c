@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/mem.h"
 #include "core/pod/changes.h"
+#include "core/pod/engine.h"
 #include "server/pod_spec.h"
 #include "tests/lib/pod_fixture.h"
 
@@ -82,6 +83,19 @@ static void await_end(struct fixture *fix, uint64_t number)
 {
     while (fixture_state(fix, number) <= POD_SCHED_RUNNING)
         sched_yield();
+}
+
+// A thread of its own ends a host that was removed; then nothing knows it.
+static void await_forgotten(struct fixture *fix, uint32_t id)
+{
+    bool there = true;
+
+    while (there) {
+        sched_yield();
+        pod_mutex_lock(&fix->pod->lock);
+        there = fix->pod->hosts[id] != NULL;
+        pod_mutex_unlock(&fix->pod->lock);
+    }
 }
 
 static void test_a_host_is_added(void **unused)
@@ -322,6 +336,71 @@ static void test_programs_are_compiled_where_they_are_loaded(void **unused)
     pod_program_view_fini(&view);
     must_remove(&fix, 1, true);
     fix.host_count = 1;
+    fixture_fini(&fix);
+    assert_int_equal(pod_mem_live(), 0);
+}
+
+// Hosts that come later need a program in any order.
+static void test_compiled_hosts_stay_in_order(void **unused)
+{
+    static const uint32_t cores[] = {4, 2, 4, 0};
+    struct fixture fix;
+    struct pod_program_view view;
+    struct pod_err err;
+
+    (void)unused;
+    set_up_hosts(&fix, 1);
+    uint64_t program = fixture_compile(&fix, "sha-256:1");
+    for (int i = 1; i <= 2; i++) {
+        must_join(&fix, i == 1 ? "one" : "two");
+        fake_ready(fix.host[i]);
+    }
+    for (size_t i = 0; i < sizeof(cores) / sizeof(cores[0]); i++) {
+        uint64_t load = fixture_load_on(&fix, program, cores[i]);
+        fixture_run(&fix);
+        assert_state(&fix, load, "SUCCEEDED");
+    }
+    uint64_t same = fixture_compile(&fix, "sha-256:1");
+    fixture_run(&fix);
+    assert_int_equal(pod_get_program(fix.pod, same, &view, &err), POD_OK);
+    assert_int_equal(view.host_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(view.hosts[i].host, i);
+        assert_int_equal(fake_count(fix.host[i], FAKE_COMPILE), 1);
+    }
+    pod_program_view_fini(&view);
+    for (uint32_t i = 0; i < 3; i++)
+        must_remove(&fix, i, true);
+    fix.host_count = 0;
+    fixture_fini(&fix);
+    assert_int_equal(pod_mem_live(), 0);
+}
+
+// A host that is forgotten leaves the others what they have, and room for the
+// next.
+static void test_compiled_hosts_are_forgotten(void **unused)
+{
+    struct fixture fix;
+
+    (void)unused;
+    set_up_hosts(&fix, 2);
+    uint64_t program = fixture_compile(&fix, "sha-256:1");
+    fixture_run(&fix);
+    must_remove(&fix, 0, false);
+    await_forgotten(&fix, 0);
+    assert_int_equal(must_join(&fix, "new"), 2);
+    fake_ready(fix.host[2]);
+    uint64_t stays = fixture_load_on(&fix, program, 2);
+    uint64_t comes = fixture_load_on(&fix, program, 4);
+    for (uint32_t i = 1; i <= 2; i++)
+        fake_run(fix.host[i]);
+    assert_state(&fix, stays, "SUCCEEDED");
+    assert_state(&fix, comes, "SUCCEEDED");
+    for (uint32_t i = 1; i <= 2; i++) {
+        assert_int_equal(fake_count(fix.host[i], FAKE_COMPILE), 1);
+        must_remove(&fix, i, true);
+    }
+    fix.host_count = 0;
     fixture_fini(&fix);
     assert_int_equal(pod_mem_live(), 0);
 }
@@ -705,6 +784,8 @@ int main(void)
         cmocka_unit_test(test_ids_are_used_once),
         cmocka_unit_test(test_force_loses_what_is_there),
         cmocka_unit_test(test_programs_are_compiled_where_they_are_loaded),
+        cmocka_unit_test(test_compiled_hosts_stay_in_order),
+        cmocka_unit_test(test_compiled_hosts_are_forgotten),
         cmocka_unit_test(test_a_drain_ends_with_the_last_operation),
         cmocka_unit_test(test_rounds_under_load),
         cmocka_unit_test(test_removed_before_it_answers),
