@@ -83,6 +83,29 @@ static inline size_t pod_batch_turn(const struct pod_batch *batch, size_t turn)
     return batch->turns == NULL ? turn : batch->turns[turn];
 }
 
+// ---------------------------------------------------------- submit_make.c
+
+// The items of a batch, within their limits. An error leaves them for
+// pod_batch_fini.
+enum pod_code pod_batch_init(struct pod_batch *batch,
+                             const struct pod_request *requests)
+    __attribute__((warn_unused_result));
+void pod_batch_fini(struct pod_batch *batch); // its operations are others' then
+// Gives each operation its place among the numbers and among the turns. False:
+// the plan is not what it was (the caller asked whether it still holds).
+bool pod_batch_plan_locked(struct pod_batch *batch);
+// Makes the operations that were planned, without the lock; after an error too
+// they are taken back by pod_batch_drop, while op_count is what it was.
+enum pod_code pod_batch_make(struct pod_batch *batch)
+    __attribute__((warn_unused_result));
+void pod_batch_drop(struct pod_batch *batch);
+// A fault of one request. A graph goes on without it, to find them all; false:
+// the submission is refused at once.
+bool pod_batch_fault(struct pod_batch *batch);
+enum pod_code pod_batch_no_memory(const struct pod_batch *batch);
+
+// ------------------------------------------- check*.c, edges.c, admit.c
+
 // Sets err.pointer to the request's place and a member in it; gives err->code.
 enum pod_code pod_batch_at(const struct pod_batch *batch, size_t item,
                            const char *format, ...)
