@@ -65,6 +65,27 @@ void fixture_fini(struct fixture *fix)
     pod_destroy(fix->pod);
 }
 
+int fixture_setup(void **state, unsigned features)
+{
+    struct fixture *fix = malloc(sizeof(*fix));
+
+    assert_non_null(fix);
+    fixture_init_options(fix, 2, 10000, POD_NEVER, 16, 1 << 20);
+    for (size_t i = 0; i < fix->host_count; i++) {
+        fake_set_features(fix->host[i], features);
+        fake_ready(fix->host[i]);
+    }
+    *state = fix;
+    return 0;
+}
+
+int fixture_teardown(void **state)
+{
+    fixture_fini(*state);
+    free(*state);
+    return 0;
+}
+
 void fixture_run(struct fixture *fix)
 {
     size_t open = 1;

@@ -12,34 +12,14 @@
 #include "core/base/clock.h"
 #include "tests/lib/pod_fixture.h"
 
-static int setup_with(void **state, unsigned features)
-{
-    struct fixture *fix = malloc(sizeof(*fix));
-
-    fixture_init_options(fix, 2, 1000, POD_NEVER, 16, 1 << 20);
-    for (size_t i = 0; i < fix->host_count; i++) {
-        fake_set_features(fix->host[i], features);
-        fake_ready(fix->host[i]);
-    }
-    *state = fix;
-    return 0;
-}
-
 static int setup(void **state)
 {
-    return setup_with(state, POD_DRIVER_WAITS | POD_DRIVER_ORDERS);
+    return fixture_setup(state, POD_DRIVER_WAITS | POD_DRIVER_ORDERS);
 }
 
 static int setup_peers(void **state)
 {
-    return setup_with(state, POD_DRIVER_PEER_COPY);
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
+    return fixture_setup(state, POD_DRIVER_PEER_COPY);
 }
 
 static void assert_waits(struct fixture *fix, size_t index, uint64_t op,
@@ -451,7 +431,7 @@ static void test_a_copy_that_fails_otherwise_has_failed(void **state)
 
 static int setup_whole(void **state)
 {
-    return setup_with(state, POD_DRIVER_WHOLE);
+    return fixture_setup(state, POD_DRIVER_WHOLE);
 }
 
 static void test_some_hosts_move_whole_buffers(void **state)
@@ -623,10 +603,14 @@ static void test_copies_from_and_to_whole_buffers(void **state)
 
 int main(void)
 {
-#define AHEAD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define PEERS(test) cmocka_unit_test_setup_teardown(test, setup_peers, teardown)
-#define MIXED(test) cmocka_unit_test_setup_teardown(test, setup_mixed, teardown)
-#define WHOLE(test) cmocka_unit_test_setup_teardown(test, setup_whole, teardown)
+#define AHEAD(test)                                                            \
+    cmocka_unit_test_setup_teardown(test, setup, fixture_teardown)
+#define PEERS(test)                                                            \
+    cmocka_unit_test_setup_teardown(test, setup_peers, fixture_teardown)
+#define MIXED(test)                                                            \
+    cmocka_unit_test_setup_teardown(test, setup_mixed, fixture_teardown)
+#define WHOLE(test)                                                            \
+    cmocka_unit_test_setup_teardown(test, setup_whole, fixture_teardown)
     const struct CMUnitTest tests[] = {
         AHEAD(test_a_chain_is_sent_at_once),
         AHEAD(test_answers_may_come_in_any_order),

@@ -14,34 +14,14 @@
 
 enum { NO_PLACE = -1, CAPPED = 250 };
 
-static int setup_with(void **state, unsigned features)
-{
-    struct fixture *fix = malloc(sizeof(*fix));
-
-    fixture_init_options(fix, 2, 10000, POD_NEVER, 16, 1 << 20);
-    for (size_t i = 0; i < fix->host_count; i++) {
-        fake_set_features(fix->host[i], features);
-        fake_ready(fix->host[i]);
-    }
-    *state = fix;
-    return 0;
-}
-
 static int setup(void **state)
 {
-    return setup_with(state, 0);
+    return fixture_setup(state, 0);
 }
 
 static int setup_ahead(void **state)
 {
-    return setup_with(state, POD_DRIVER_WAITS | POD_DRIVER_ORDERS);
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
+    return fixture_setup(state, POD_DRIVER_WAITS | POD_DRIVER_ORDERS);
 }
 
 static void assert_waits_at(struct fixture *fix, uint64_t number,
@@ -388,9 +368,10 @@ static void test_a_cordon_holds_nothing_up(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                             \
+    cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 #define TEST_AHEAD(name)                                                       \
-    cmocka_unit_test_setup_teardown(name, setup_ahead, teardown)
+    cmocka_unit_test_setup_teardown(name, setup_ahead, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_dependency),
         TEST(test_host_queue),

@@ -21,34 +21,14 @@
 
 #define QUARTER_NS (FIXTURE_STALL_NS / 4)
 
-static int setup_with(void **state, unsigned features)
-{
-    struct fixture *fix = malloc(sizeof(*fix));
-
-    fixture_init_options(fix, 2, 10000, POD_NEVER, 16, 1 << 20);
-    for (size_t i = 0; i < fix->host_count; i++) {
-        fake_set_features(fix->host[i], features);
-        fake_ready(fix->host[i]);
-    }
-    *state = fix;
-    return 0;
-}
-
 static int setup(void **state)
 {
-    return setup_with(state, 0);
+    return fixture_setup(state, 0);
 }
 
 static int setup_ahead(void **state)
 {
-    return setup_with(state, POD_DRIVER_WAITS);
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
+    return fixture_setup(state, POD_DRIVER_WAITS);
 }
 
 static void pass(struct fixture *fix, int quarters)
@@ -588,13 +568,15 @@ static void test_lists(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                             \
+    cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_what_has_begun),
         TEST(test_what_has_not_begun),
         TEST(test_others_get_on),
         TEST(test_pieces_get_on),
-        cmocka_unit_test_setup_teardown(test_sent_ahead, setup_ahead, teardown),
+        cmocka_unit_test_setup_teardown(test_sent_ahead, setup_ahead,
+                                        fixture_teardown),
         TEST(test_many_calls),
         TEST(test_gang),
         TEST(test_compile),
