@@ -83,6 +83,12 @@ static inline void await_ready(struct fixture *fixture, int times)
     calls_await(&fixture->watch, &fixture->watch.ready, times);
 }
 
+static inline void start_ready(struct fixture *fixture, const char *mode)
+{
+    start(fixture, mode);
+    await_ready(fixture, 1);
+}
+
 static inline void await_lost(struct fixture *fixture, int times)
 {
     calls_await(&fixture->watch, &fixture->watch.lost, times);
@@ -129,6 +135,26 @@ static inline void expect_refusal(const char *mode, const char *word)
             fail_msg("mode %s: \"%s\"", mode, fixture.why);
     }
     assert_int_equal(fixture.watch.ready, 0);
+    finish(&fixture);
+}
+
+// A reset leaves nothing of what was made, and the session as it is.
+static inline void expect_reset(const char *mode)
+{
+    struct fixture fixture;
+    struct calls_record record;
+
+    start_ready(&fixture, mode);
+    calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
+    struct pod_driver_call call = calls_make(&fixture.watch, &record, 2);
+    fixture.driver->ops->reset(fixture.driver, &call);
+    assert_int_equal(calls_end(&record), POD_OK);
+    call = calls_make(&fixture.watch, &record, 3);
+    fixture.driver->ops->read(fixture.driver, &call, 1, 0, 4);
+    assert_int_equal(calls_end(&record), POD_NOT_FOUND);
+    calls_allocate(&fixture.watch, fixture.driver, 4, 0, 4);
+    assert_int_equal(fixture.watch.ready, 1);
+    assert_int_equal(fixture.watch.lost, 0);
     finish(&fixture);
 }
 

@@ -9,8 +9,7 @@ static void test_tells_what_the_worker_is(void **state)
     struct fixture fixture;
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     assert_int_equal(fixture.watch.info.core_count, 2);
     assert_int_equal(fixture.watch.info.chip_count, 1);
     assert_int_equal(fixture.watch.info.accepts, 15);
@@ -25,8 +24,7 @@ static void test_moves_bytes(void **state)
     struct fixture fixture;
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
     calls_write_s32(&fixture.watch, fixture.driver, 2, 1, -77);
     assert_int_equal(calls_read_s32(&fixture.watch, fixture.driver, 3, 1), -77);
@@ -40,8 +38,7 @@ static void test_moves_pieces_beside_small_operations(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     calls_allocate(&fixture.watch, fixture.driver, 1, 0, 2 * PIECE);
     struct pod_blob *blob = pod_blob_new(PIECE + 1);
     assert_non_null(blob);
@@ -71,8 +68,7 @@ static void test_runs_a_program(void **state)
     struct pod_err err;
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     assert_int_equal(pod_shape_parse("f32[2]", 6, &shape, &err), POD_OK);
     for (uint64_t op = 1; op <= 2; op++) {
         struct pod_driver_call call = calls_make(&fixture.watch, &record, op);
@@ -98,8 +94,7 @@ static void test_hands_waits_on(void **state)
     uint64_t on[] = {5, 1};
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
     // The worker knows no such handle, and nobody else does.
     struct pod_driver_call call = calls_make(&fixture.watch, &failed, 5);
@@ -124,8 +119,7 @@ static void test_refuses_unknown_handles_itself(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     struct pod_driver_call call = calls_make(&fixture.watch, &record, 1);
     fixture.driver->ops->read(fixture.driver, &call, 99, 0, 4);
     assert_int_equal(calls_end(&record), POD_NOT_FOUND);
@@ -136,20 +130,8 @@ static void test_refuses_unknown_handles_itself(void **state)
 
 static void test_reset_drops_handles(void **state)
 {
-    struct fixture fixture;
-    struct calls_record record;
-
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
-    calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
-    struct pod_driver_call call = calls_make(&fixture.watch, &record, 2);
-    fixture.driver->ops->reset(fixture.driver, &call);
-    assert_int_equal(calls_end(&record), POD_OK);
-    call = calls_make(&fixture.watch, &record, 3);
-    fixture.driver->ops->read(fixture.driver, &call, 1, 0, 4);
-    assert_int_equal(calls_end(&record), POD_NOT_FOUND);
-    finish(&fixture);
+    expect_reset("good");
 }
 
 // ------------------------------------------------------------------ no worker
@@ -222,8 +204,7 @@ static void test_sees_that_a_worker_was_started_anew(void **state)
     struct fixture fixture;
 
     (void)state;
-    start(&fixture, "restarted");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "restarted");
     await_lost(&fixture, 1);
     assert_non_null(strstr(fixture.why, "started anew"));
     finish(&fixture);
@@ -235,8 +216,7 @@ static void test_uses_an_answer_once(void **state)
     struct calls_record records[8];
 
     (void)state;
-    start(&fixture, "duplicates");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "duplicates");
     for (uint64_t i = 0; i < 8; i++)
         begin(&fixture, &records[i], i + 1);
     for (int i = 0; i < 8; i++)
@@ -254,8 +234,7 @@ static void test_ignores_unknown_numbers(void **state)
     struct fixture fixture;
 
     (void)state;
-    start(&fixture, "unknown-ids");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "unknown-ids");
     for (uint64_t op = 1; op < 20; op++)
         calls_allocate(&fixture.watch, fixture.driver, op, 0, 4);
     assert_int_equal(fixture.watch.lost, 0);
@@ -268,8 +247,7 @@ static void test_counts_the_bytes_it_gets(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "wrong-length");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "wrong-length");
     calls_allocate(&fixture.watch, fixture.driver, 1, 0, 16);
     struct pod_driver_call call = calls_make(&fixture.watch, &record, 2);
     fixture.driver->ops->read(fixture.driver, &call, 1, 0, 16);
@@ -285,8 +263,7 @@ static void test_cleans_the_words_of_a_worker(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "bad-text");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "bad-text");
     begin(&fixture, &record, 1);
     assert_int_equal(calls_end(&record), POD_INVALID_ARGUMENT);
     assert_int_equal(record.err.reason, POD_REASON_WORKER_ERROR);
@@ -303,8 +280,7 @@ static void test_close_ends_what_is_open(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "silence");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "silence");
     begin(&fixture, &record, 1);
     calls_await(&fixture.watch, &fixture.watch.beats, 3);
     assert_int_equal(record.done, 0);
@@ -322,8 +298,7 @@ static void test_a_killed_worker_comes_back_as_a_new_one(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
     int port = fixture.worker.port;
     fake_worker_signal(&fixture.worker, SIGKILL);
@@ -370,8 +345,7 @@ static void test_reconnect_makes_a_new_incarnation(void **state)
     struct fixture fixture;
 
     (void)state;
-    start(&fixture, "good");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "good");
     fixture.driver->ops->reconnect(fixture.driver);
     await_lost(&fixture, 1);
     await_ready(&fixture, 2);

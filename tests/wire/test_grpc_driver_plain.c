@@ -7,8 +7,7 @@ static void test_opens_plain_workers(void **state)
     struct fixture fixture;
 
     (void)state;
-    start(&fixture, "plain");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "plain");
     const struct pod_driver_info *info = &fixture.watch.info;
     assert_int_equal(info->core_count, 2);
     assert_int_equal(info->chip_count, 1);
@@ -27,8 +26,7 @@ static void test_finds_its_share_of_a_slice(void **state)
     struct fixture fixture;
 
     (void)state;
-    start(&fixture, "plain-slice");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "plain-slice");
     const struct pod_driver_info *info = &fixture.watch.info;
     assert_int_equal(info->host_id, 1);
     assert_int_equal(info->host_count, 2);
@@ -50,8 +48,7 @@ static void test_moves_whole_buffers_of_plain_workers(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "plain");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "plain");
     calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
     calls_write_s32(&fixture.watch, fixture.driver, 2, 1, 0x04030201);
     assert_int_equal(calls_read_s32(&fixture.watch, fixture.driver, 3, 1),
@@ -81,8 +78,7 @@ static void test_packs_programs_for_plain_workers(void **state)
     struct calls_record record;
 
     (void)state;
-    start(&fixture, "plain");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "plain");
     calls_program(&fixture.watch, fixture.driver, 1, 0, add_text);
     struct pod_driver_call call = calls_make(&fixture.watch, &record, 3);
     struct pod_blob *blob = calls_blob("HloModule m\nnonsense", 20);
@@ -120,8 +116,7 @@ static void test_runs_gangs_on_plain_workers(void **state)
     struct pod_driver_launch launches[2];
 
     (void)state;
-    start(&fixture, "plain-slice");
-    await_ready(&fixture, 1);
+    start_ready(&fixture, "plain-slice");
     calls_program(&fixture.watch, fixture.driver, 1, 2, add_text);
     load_on(&fixture, 3, 3);
     for (uint64_t op = 10; op <= 13; op++)
@@ -158,23 +153,8 @@ static void test_runs_gangs_on_plain_workers(void **state)
 
 static void test_resets_plain_workers_by_a_new_client(void **state)
 {
-    struct fixture fixture;
-    struct calls_record record;
-
     (void)state;
-    start(&fixture, "plain");
-    await_ready(&fixture, 1);
-    calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
-    struct pod_driver_call call = calls_make(&fixture.watch, &record, 2);
-    fixture.driver->ops->reset(fixture.driver, &call);
-    assert_int_equal(calls_end(&record), POD_OK);
-    call = calls_make(&fixture.watch, &record, 3);
-    fixture.driver->ops->read(fixture.driver, &call, 1, 0, 4);
-    assert_int_equal(calls_end(&record), POD_NOT_FOUND);
-    calls_allocate(&fixture.watch, fixture.driver, 4, 0, 4);
-    assert_int_equal(fixture.watch.ready, 1);
-    assert_int_equal(fixture.watch.lost, 0);
-    finish(&fixture);
+    expect_reset("plain");
 }
 
 int main(void)
