@@ -467,6 +467,7 @@ enum pod_code api_graph_read_end(struct api_graph *graph, struct pod_err *err)
 
     if (graph->line.length > 0)
         code = graph_take_line(graph, err);
+    api_memory_fini(&graph->line_json);
     return code == POD_OK ? graph_finish(graph, err) : code;
 }
 

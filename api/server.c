@@ -15,6 +15,7 @@
 
 #include "api/http_internal.h"
 #include "api/idempotency.h"
+#include "api/json_memory.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
@@ -377,6 +378,7 @@ enum pod_code api_server_start(struct api_server *server, struct pod_err *err)
     sigset_t all;
     sigset_t before;
 
+    api_json_memory_setup();
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int failure = pthread_create(&server->thread, NULL, server_main, server);
