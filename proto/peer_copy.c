@@ -123,7 +123,9 @@ static struct pod_blob *copy_piece(struct rpc_stream *stream, const void *data,
                           "a piece is malformed at byte %zu", at);
         return NULL;
     }
-    struct pod_blob *blob = rpc_stream_keep(stream, piece.data, piece.size);
+    struct pod_blob *blob = rpc_stream_bulk(stream, data, size);
+    if (blob == NULL)
+        blob = rpc_stream_keep(stream, piece.data, piece.size);
     if (blob == NULL)
         (void)pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     return blob;
@@ -169,7 +171,8 @@ static enum pod_code copy_open(struct peer_copy *copy, struct pod_err *err)
 {
     static const struct rpc_stream_events events = {.message = copy_message,
                                                     .ended = copy_ended};
-    static const struct rpc_stream_settings settings = {.batch_bytes = 0};
+    static const struct rpc_stream_settings settings = {
+        .bulk = {{PEER_COPY_DATA}, 1}};
     if (copy->service->peers == NULL)
         return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
                            "this worker reaches no others");

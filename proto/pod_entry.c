@@ -23,7 +23,8 @@ struct pod_work {
     struct worker_request request;
     struct pod_shape shape;
     struct pod_driver_launch *launches;
-    struct pod_wire_bulk left; // of a write, in the stream's message
+    struct pod_blob *pieces;   // of a write, that the message came without
+    struct pod_wire_bulk left; // the same, in the stream's message
     ProtobufCBinaryData bulk;  // what the blob will be made of
     bool has_bulk;
 };
@@ -85,8 +86,9 @@ static enum pod_code pod_write(struct pod_work *work, struct pod_err *err)
     work->request.kind = WORKER_WRITE;
     work->request.target = write->buffer;
     work->request.offset = write->offset;
-    work->request.data_count =
-        work->left.data != NULL ? work->left.size : write->data.len;
+    work->request.data_count = work->pieces != NULL      ? work->pieces->size
+                               : work->left.data != NULL ? work->left.size
+                                                         : write->data.len;
     work->bulk = write->data;
     work->has_bulk = true;
     return pod_chunk(work->request.data_count, err);
@@ -250,6 +252,10 @@ static enum pod_code pod_keep_bulk(struct pod_work *work,
 {
     if (!work->has_bulk)
         return POD_OK;
+    if (work->request.kind == WORKER_WRITE && work->pieces != NULL) {
+        work->request.data = pod_blob_ref(work->pieces);
+        return POD_OK;
+    }
     bool left = work->request.kind == WORKER_WRITE && work->left.data != NULL;
     work->request.data =
         left ? rpc_stream_keep(stream, work->left.data, work->left.size)
@@ -341,6 +347,7 @@ enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
     if (code != POD_OK)
         return code;
     work.entry = (Pod__Worker__V1__Entry *)message;
+    work.pieces = rpc_stream_bulk(answers->stream, data, size);
     work.request.number = work.entry->op;
     pod_origin(answers, work.entry, &work.request.origin);
     if (work.entry->what_case == POD__WORKER__V1__ENTRY__WHAT_CANCEL)
@@ -349,6 +356,7 @@ enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
         pod_reset(&work, answers);
     else
         pod_submit(&work, answers);
+    pod_blob_unref(work.pieces);
     pod_free(work.launches);
     if (work.entry != NULL)
         pod_wire_free(&work.entry->base);

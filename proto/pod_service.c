@@ -14,6 +14,8 @@ enum {
     POD_FIELD_ROLE = 2,
     POD_FIELD_ENTRIES = 3,
     POD_FIELD_FORGET = 4,
+    POD_FIELD_WRITE = 13, // of Entry
+    POD_FIELD_DATA = 3,   // of Write
 };
 
 // ---------------------------------------------------------------------- hello
@@ -357,7 +359,10 @@ void pod_service_methods(struct pod_service *service,
         {.path = "/pod.worker.v1.PodWorker/Heartbeat", .unary = pod_heartbeat},
         {.path = "/pod.worker.v1.PodWorker/Session",
          .opened = pod_stream,
-         .settings = {.batch_bytes = POD_BATCH_BYTES}},
+         .settings = {.batch_bytes = POD_BATCH_BYTES,
+                      .bulk = {{POD_FIELD_ENTRIES, POD_FIELD_WRITE,
+                                POD_FIELD_DATA},
+                               3}}},
         {.path = "/pod.worker.v1.PodWorker/Fetch",
          .opened = pod_fetch_opened,
          .settings = {.high_water = POD_FETCH_HIGH_WATER,

@@ -20,6 +20,7 @@
 
 #include "core/base/err.h"
 #include "proto/wire.h"
+#include "proto/wire_lean.h"
 
 enum { RPC_SOON_MS = 2 };
 
@@ -72,12 +73,21 @@ struct rpc_stream_settings {
     size_t batch_bytes;
     size_t high_water; // of bytes queued; 0: no marks
     size_t low_water;
+    // Of messages that come: bytes that need not lie together. Where a long one
+    // is in pieces, `message` is given the rest, and rpc_stream_bulk has them.
+    struct wire_lean_path bulk;
 };
 
 // A blob with bytes of a message, while that is handled. They are not copied if
 // they are at least half of it, for the whole of it then stays as long as the
 // blob. NULL: no memory. Only from `message`.
 struct pod_blob *rpc_stream_keep(struct rpc_stream *stream, const void *data,
+                                 size_t size);
+// The bytes that were left out of the message that is handled, if `data` is the
+// part of it that they were left out of; in pieces, with a reference. NULL:
+// nothing was left out of that part, or it has been asked for. Only from
+// `message`.
+struct pod_blob *rpc_stream_bulk(struct rpc_stream *stream, const void *data,
                                  size_t size);
 // Queues it to be sent; takes it over. After the end, or after half-close or
 // finish, it is dropped. NULL is allowed: it stands for a thing there was no

@@ -72,6 +72,20 @@ void rpc_flat_fini(struct rpc_flat *flat);
 struct pod_blob *rpc_flat_keep(const struct rpc_flat *flat, const void *data,
                                size_t size);
 
+// Received: a message that lies in pieces, without its bulk.
+struct rpc_lean {
+    struct wire_lean wire;
+    struct pod_blob *bulk; // until it is taken
+};
+// Takes the buffer over; NULL: it does not, for the message is in one piece, or
+// has no such bulk, or there is no memory.
+struct rpc_lean *rpc_lean_new(grpc_byte_buffer *buffer,
+                              const struct wire_lean_path *path);
+void rpc_lean_free(struct rpc_lean *lean); // NULL is allowed
+// As rpc_stream_bulk.
+struct pod_blob *rpc_lean_take(struct rpc_lean *lean, const void *data,
+                               size_t size);
+
 // A text copied from a slice; free it with pod_free. NULL: no memory.
 char *rpc_text_copy(grpc_slice slice);
 
@@ -120,6 +134,7 @@ struct rpc_stream {
     int cancelled;
     // The loop's thread.
     const struct rpc_flat *message; // while it is handled
+    struct rpc_lean *lean;          // the same, of one without its bulk
     enum pod_code finish_code;      // server: what finish said
     char *finish_text;
 };

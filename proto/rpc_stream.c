@@ -330,11 +330,44 @@ static void stream_read_on(struct rpc_stream *stream)
         stream_start_read(stream);
 }
 
+// Takes the buffer over, or returns false.
+static bool stream_handle_lean(struct rpc_stream *stream,
+                               grpc_byte_buffer *buffer)
+{
+    const struct wire_lean_path *path = &stream->settings.bulk;
+    if (path->depth == 0 ||
+        grpc_byte_buffer_length(buffer) < WIRE_LEAN_BULK_BYTES)
+        return false;
+    stream->lean = rpc_lean_new(buffer, path);
+    if (stream->lean == NULL)
+        return false;
+    stream->events.message(stream->arg, stream->lean->wire.bytes,
+                           stream->lean->wire.size);
+    rpc_lean_free(stream->lean);
+    stream->lean = NULL;
+    return true;
+}
+
+static void stream_handle(struct rpc_stream *stream,
+                          grpc_byte_buffer *owned_buffer)
+{
+    struct rpc_flat flat;
+    if (stream_handle_lean(stream, owned_buffer))
+        return;
+    if (!rpc_bytes_flatten(owned_buffer, &flat)) {
+        stream_break(stream);
+        return;
+    }
+    stream->message = &flat;
+    stream->events.message(stream->arg, flat.data, flat.size);
+    stream->message = NULL;
+    rpc_flat_fini(&flat);
+}
+
 static void stream_received(struct rpc_tag *tag, bool ok)
 {
     struct rpc_stream *stream = STREAM_OF(tag, read_tag);
     grpc_byte_buffer *buffer = stream->reading;
-    struct rpc_flat flat;
     stream->reading = NULL;
     if (buffer == NULL || !ok) {
         grpc_byte_buffer_destroy(buffer);
@@ -350,14 +383,7 @@ static void stream_received(struct rpc_tag *tag, bool ok)
         rpc_loop_small_came(stream->loop);
     if (big)
         stream_read_on(stream);
-    if (!rpc_bytes_flatten(buffer, &flat)) {
-        stream_break(stream);
-    } else {
-        stream->message = &flat;
-        stream->events.message(stream->arg, flat.data, flat.size);
-        stream->message = NULL;
-        rpc_flat_fini(&flat);
-    }
+    stream_handle(stream, buffer);
     if (!big)
         stream_read_on(stream);
     stream_settle(stream);
@@ -376,6 +402,14 @@ struct pod_blob *rpc_stream_keep(struct rpc_stream *stream, const void *data,
     if (blob != NULL && size > 0)
         memcpy(blob->data, data, size);
     return blob;
+}
+
+struct pod_blob *rpc_stream_bulk(struct rpc_stream *stream, const void *data,
+                                 size_t size)
+{
+    return stream->lean == NULL || stream->lean->bulk == NULL
+               ? NULL
+               : rpc_lean_take(stream->lean, data, size);
 }
 
 void rpc_stream_pause(struct rpc_stream *stream)

@@ -29,6 +29,8 @@ static struct pod_blob *blob_new(size_t size, bool zeroed)
     blob->size = size;
     blob->room = size;
     blob->data = (unsigned char *)blob + BLOB_HEAD;
+    blob->pieces = NULL;
+    blob->piece_count = 0;
     blob->whole = NULL;
     blob->on_free = NULL;
     blob->arg = NULL;
@@ -85,6 +87,7 @@ bool pod_blob_is_sole(const struct pod_blob *blob)
 struct pod_blob *pod_blob_slice(struct pod_blob *whole, size_t offset,
                                 size_t size)
 {
+    assert(whole->pieces == NULL);
     assert(offset <= whole->size && size <= whole->size - offset);
     struct pod_blob *slice = pod_blob_new(0);
     if (slice == NULL)
@@ -93,6 +96,30 @@ struct pod_blob *pod_blob_slice(struct pod_blob *whole, size_t offset,
     slice->size = size;
     slice->whole = pod_blob_ref(whole);
     return slice;
+}
+
+size_t pod_blob_run(const struct pod_blob *blob, size_t offset,
+                    const unsigned char **out_data)
+{
+    size_t low = 0;
+    size_t high = blob->piece_count;
+
+    assert(offset < blob->size);
+    if (blob->pieces == NULL) {
+        *out_data = blob->data + offset;
+        return blob->size - offset;
+    }
+    // The last one that does not begin behind the offset.
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (blob->pieces[middle].begin <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct pod_blob_piece *piece = &blob->pieces[low];
+    *out_data = piece->data + (offset - piece->begin);
+    return piece->size - (offset - piece->begin);
 }
 
 // ------------------------------------------------------------- taking it over

@@ -7,12 +7,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// Bytes of a blob that lie together, from `begin` of it on.
+struct pod_blob_piece {
+    const unsigned char *data;
+    size_t begin;
+    size_t size; // at least 1
+};
+
 struct pod_blob {
     atomic_long refs;
     atomic_bool given_up;
-    size_t size;            // may be made less, by a blob's only holder
-    size_t room;            // bytes behind the struct
-    unsigned char *data;    // right behind the struct, or owned elsewhere
+    size_t size;         // may be made less, by a blob's only holder
+    size_t room;         // bytes behind the struct
+    unsigned char *data; // right behind the struct, or owned elsewhere
+    // Of a blob in pieces, whose `data` is NULL; owned elsewhere. Only what is
+    // to be written to a device comes so.
+    const struct pod_blob_piece *pieces;
+    size_t piece_count;
     struct pod_blob *whole; // a slice: the blob it is of, a reference
     // Called once when the last reference goes, before the memory is freed;
     // gives the bytes back to the budget they were taken from. May be NULL.
@@ -27,10 +38,14 @@ struct pod_blob *pod_blob_new_zeroed(size_t size);
 struct pod_blob *pod_blob_ref(struct pod_blob *blob);
 // NULL is allowed. Thread-safe.
 void pod_blob_unref(struct pod_blob *blob);
-// `size` bytes of `whole` from `offset` on. Takes a reference of it. NULL: no
-// memory.
+// `size` bytes of `whole`, which is in one piece, from `offset` on. Takes a
+// reference of it. NULL: no memory.
 struct pod_blob *pod_blob_slice(struct pod_blob *whole, size_t offset,
                                 size_t size);
+// The bytes that lie together from `offset` on, which is less than the size;
+// how many they are.
+size_t pod_blob_run(const struct pod_blob *blob, size_t offset,
+                    const unsigned char **out_data);
 // Whether the caller's reference is the only one: what others did with the
 // bytes before they let go has been done. Stays so until the caller gives out
 // another.

@@ -48,8 +48,8 @@ static enum pod_code write_adopt(struct inproc *driver,
     const struct pod_device_ops *ops = driver->device->ops;
     bool taken = false;
 
-    if (ops->adopt == NULL || move->count != handle->value.bytes ||
-        move->count != move->blob->size)
+    if (ops->adopt == NULL || move->blob->pieces != NULL ||
+        move->count != handle->value.bytes || move->count != move->blob->size)
         return POD_OK;
     enum pod_code code = ops->adopt(driver->device, handle->buffer, move->blob,
                                     &part->task->interrupt, &taken, err);
@@ -64,6 +64,29 @@ static enum pod_code write_begin(struct inproc *driver,
     enum pod_code code = transfer_hold(driver, part, true, err);
 
     return code == POD_OK ? write_adopt(driver, part, err) : code;
+}
+
+// Writes the next `turn` bytes, which may lie in pieces.
+static enum pod_code write_turn(struct inproc *driver, struct inproc_part *part,
+                                size_t turn, struct pod_err *err)
+{
+    struct inproc_transfer *move = &part->task->as.transfer;
+    enum pod_code code = POD_OK;
+
+    while (turn > 0 && code == POD_OK) {
+        const unsigned char *bytes;
+        size_t run =
+            pod_blob_run(move->blob, move->data_offset + move->moved, &bytes);
+        if (run > turn)
+            run = turn;
+        code = driver->device->ops->write(driver->device,
+                                          part->holds[0].handle->buffer,
+                                          move->offset + move->moved, bytes,
+                                          run, &part->task->interrupt, err);
+        move->moved += run;
+        turn -= run;
+    }
+    return code;
 }
 
 enum pod_code pod_inproc_run_write(struct inproc *driver,
@@ -83,14 +106,8 @@ enum pod_code pod_inproc_run_write(struct inproc *driver,
                            move->data_offset, move->blob->size);
     if (part->hold_count == 0)
         code = write_begin(driver, part, err);
-    size_t turn = transfer_turn(move);
-    if (code == POD_OK && turn > 0)
-        code = driver->device->ops->write(
-            driver->device, part->holds[0].handle->buffer,
-            move->offset + move->moved,
-            move->blob->data + move->data_offset + move->moved, turn,
-            &part->task->interrupt, err);
-    move->moved += turn;
+    if (code == POD_OK)
+        code = write_turn(driver, part, transfer_turn(move), err);
     outcome->again = code == POD_OK && move->moved < move->count;
     return code;
 }

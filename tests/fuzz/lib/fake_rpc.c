@@ -334,6 +334,16 @@ void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out)
     pod_wire_out_free(owned_out);
 }
 
+// Messages come in one piece here.
+struct pod_blob *rpc_stream_bulk(struct rpc_stream *stream, const void *data,
+                                 size_t size)
+{
+    (void)stream;
+    (void)data;
+    (void)size;
+    return NULL;
+}
+
 struct pod_blob *rpc_stream_keep(struct rpc_stream *stream, const void *data,
                                  size_t size)
 {
