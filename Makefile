@@ -136,7 +136,8 @@ RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libgnutls28-dev \
   libsqlite3-dev libopenblas-dev curl python3 python3-numpy python3-yaml
 TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev \
   xz-utils clang libclang-rt-14-dev clang-format prometheus \
-  python3-jsonschema python3-grpcio python3-protobuf openssl iproute2 nodejs
+  python3-jsonschema python3-grpcio python3-protobuf openssl iproute2 nodejs \
+  locales
 
 .PHONY: run-packages test-packages
 run-packages:
