@@ -15,7 +15,9 @@ static int64_t fixture_mono(void *arg)
 
 static int64_t fixture_wall(void *arg)
 {
-    return 1000000 + ((struct fixture *)arg)->now_ns;
+    const struct fixture *fix = arg;
+
+    return 1000000 + fix->now_ns + fix->wall_step_ns;
 }
 
 static void fixture_notify(void *arg)

@@ -354,6 +354,47 @@ static void test_length_limit(void **state)
 
 // The text needs no NUL behind it: every prefix, in a block of its own size,
 // is read without a byte more, and refused but for the whole.
+// A chain of additions, a line each; `root` is the last line but one.
+static enum pod_code parse_lines(int lines, const char *root,
+                                 struct pod_hlo_module **out_module,
+                                 struct pod_err *err)
+{
+    struct pod_str text = {.data = NULL};
+
+    pod_str_puts(&text, "HloModule m\nENTRY e {\n  x0 = f32[2] parameter(0)\n");
+    for (int i = 1; i < lines; i++)
+        pod_str_printf(&text, "  x%d = f32[2] add(x%d, x%d)\n", i, i - 1,
+                       i - 1);
+    pod_str_puts(&text, root);
+    pod_str_puts(&text, "}\n");
+    assert_false(text.failed);
+    enum pod_code code =
+        pod_hlo_parse_text(text.data, text.length, out_module, err);
+    pod_str_fini(&text);
+    return code;
+}
+
+static void test_a_hundred_thousand_lines(void **state)
+{
+    enum { LINES = 100000 };
+    struct pod_hlo_module *module = NULL;
+    struct pod_err err = POD_ERR_NONE;
+    (void)state;
+    assert_int_equal(
+        parse_lines(LINES, "  ROOT r = f32[2] negate(x99999)\n", &module, &err),
+        POD_OK);
+    assert_int_equal(module->proto->computations[0]->n_instructions, LINES + 1);
+    assert_int_equal(module_root(module)->line, LINES + 3);
+    pod_hlo_module_free(module);
+    module = NULL;
+    assert_int_equal(parse_lines(LINES, "  ROOT r = f32[2] negate(x100000)\n",
+                                 &module, &err),
+                     POD_INVALID_ARGUMENT);
+    assert_int_equal(err.line, LINES + 3);
+    assert_int_equal(err.column, 26);
+    assert_null(module);
+}
+
 static void test_every_prefix(void **state)
 {
     const char *text =
@@ -437,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_literal_errors),
         cmocka_unit_test(test_literal_huge_shape),
         cmocka_unit_test(test_length_limit),
+        cmocka_unit_test(test_a_hundred_thousand_lines),
         cmocka_unit_test(test_every_prefix),
         cmocka_unit_test(test_no_memory),
     };

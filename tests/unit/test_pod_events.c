@@ -53,6 +53,24 @@ static enum pod_cancel_outcome outcome(struct fixture *fix, uint64_t number)
     return found;
 }
 
+// Times of one event are that of its making plus what passed since.
+static void test_a_clock_that_is_set_back(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_event_view view;
+    struct pod_err err;
+    int64_t made_ns = fix->now_ns;
+    uint64_t number = fixture_allocate(fix, 0, 8);
+
+    fix->now_ns += 3000;
+    fix->wall_step_ns = -3600 * POD_NS_PER_S;
+    fixture_run(fix);
+    assert_int_equal(pod_get_event(fix->pod, number, &view, &err), POD_OK);
+    assert_int_equal(view.created_wall_ns, 1000000 + made_ns);
+    assert_int_equal(view.finished_ns, 3000);
+    pod_event_view_fini(&view);
+}
+
 static enum pod_handle_state buffer_state(struct fixture *fix, uint64_t number)
 {
     struct pod_buffer_view view;
@@ -378,6 +396,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(test_a_clock_that_is_set_back),
         TEST(test_cancel_of_what_waits),
         TEST(test_cancel_of_what_runs),
         TEST(test_cancel_that_comes_too_late),
