@@ -28,6 +28,9 @@ static enum pod_code spec_fault(struct spec_piece piece, const char *what,
                        (int)piece.length, piece.text, what);
 }
 
+_Static_assert(POD_SPEC_MAX_HOSTS == 1024 && POD_SPEC_MAX_CORES_PER_CHIP == 64,
+               "what spec_option says");
+
 static bool spec_number(struct spec_piece piece, uint32_t most, uint32_t *out)
 {
     uint64_t value = 0;
@@ -120,31 +123,38 @@ static enum pod_code spec_option(struct spec_piece name,
                                  struct spec_piece whole, struct pod_spec *spec,
                                  struct pod_err *err)
 {
-    bool good;
-    if (spec_is(name, "hosts"))
+    const char *expected = NULL;
+    bool good = false;
+    if (spec_is(name, "hosts")) {
+        expected = "expected 1 to 1024";
         good = spec_number(value, POD_SPEC_MAX_HOSTS, &spec->hosts);
-    else if (spec_is(name, "cores"))
+    } else if (spec_is(name, "cores")) {
+        expected = "expected 1 to 64";
         good = spec_number(value, POD_SPEC_MAX_CORES_PER_CHIP,
                            &spec->cores_per_chip);
-    else if (spec_is(name, "hbm"))
+    } else if (spec_is(name, "hbm")) {
+        expected = "expected bytes of a core, such as 16GiB";
         good = pod_parse_bytes(value.text, value.length, &spec->hbm_bytes) &&
                spec->hbm_bytes > 0;
-    else if (spec_is(name, "device"))
+    } else if (spec_is(name, "device")) {
+        expected = "expected reference or auto";
         good = spec_device(value);
-    else if (spec_is(name, "latency"))
+    } else if (spec_is(name, "latency")) {
+        expected = "expected a duration, such as 5ms";
         good = pod_parse_duration(value.text, value.length, &spec->latency_ns);
-    else if (spec_is(name, "bandwidth"))
+    } else if (spec_is(name, "bandwidth")) {
+        expected = "expected bytes a second, such as 10GB/s";
         good = spec_bandwidth(value, &spec->bandwidth);
-    else if (spec_is(name, "flops"))
+    } else if (spec_is(name, "flops")) {
+        expected = "expected operations a second, such as 1T";
         good = spec_flops(value, &spec->flops);
-    else if (spec_is(name, "fault"))
+    } else if (spec_is(name, "fault")) {
         return spec_fault_script(value, spec, err);
-    else
-        return spec_fault(whole,
-                          "unknown option; there are hosts, cores, hbm, "
-                          "device, latency, bandwidth, flops, fault",
-                          err);
-    return good ? POD_OK : spec_fault(whole, "bad value", err);
+    } else {
+        expected = "unknown option; there are hosts, cores, hbm, device, "
+                   "latency, bandwidth, flops, fault";
+    }
+    return good ? POD_OK : spec_fault(whole, expected, err);
 }
 
 static enum pod_code spec_options(const char *at, struct pod_spec *spec,

@@ -126,7 +126,8 @@ static const struct pod_setting settings_table[] = {
      settings_check_per_token},
     {"pod", POD_SETTING_TEXT, AT(pod),
      "local:XxYxZ[,option=value...] with the options hosts, cores, hbm, "
-     "latency, bandwidth, flops and fault, or grpc+pod://HOST:PORT[,...] "
+     "device, latency, bandwidth, flops and fault, or "
+     "grpc+pod://HOST:PORT[,...] "
      "[local:2x2x1,hosts=2,cores=2]",
      settings_check_pod},
     {"worker-tls-ca", POD_SETTING_TEXT, AT(worker_tls_ca),

@@ -58,13 +58,15 @@ static void test_faults_name_the_piece(void **state)
         {"local:1024x1024x1", "4096"},
         {"local:3x1x1,hosts=2", "hosts=2"},
         {"local:1x1x1,cores=-1", "'cores=-1'"},
-        {"local:1x1x1,cores=65", "'cores=65'"},
-        {"local:1x1x1,hbm=lots", "'hbm=lots'"},
-        {"local:1x1x1,device=tpu", "'device=tpu'"},
+        {"local:1x1x1,cores=65", "'cores=65': expected 1 to 64"},
+        {"local:1x1x1,hbm=lots", "'hbm=lots': expected bytes"},
+        {"local:1x1x1,device=tpu", "'device=tpu': expected reference or auto"},
         {"local:1x1x1,nonsense=1", "'nonsense=1'"},
         {"local:1x1x1,hosts", "'hosts'"},
-        {"local:1x1x1,flops=1Q", "'flops=1Q'"},
-        {"local:1x1x1,bandwidth=0", "'bandwidth=0'"},
+        {"local:1x1x1,hosts=1025", "'hosts=1025': expected 1 to 1024"},
+        {"local:1x1x1,latency=1d", "'latency=1d': expected a duration"},
+        {"local:1x1x1,flops=1Q", "'flops=1Q': expected operations a second"},
+        {"local:1x1x1,bandwidth=0", "'bandwidth=0': expected bytes a second"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct pod_spec spec;
