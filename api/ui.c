@@ -18,7 +18,7 @@ static const char ui_head[] =
     "<title>podd</title>\n"
     "<style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;"
     "max-width:60rem;padding:0 1rem}pre{overflow-x:auto;line-height:1.35}"
-    "nav a{margin-right:1rem}</style></head><body>\n"
+    "nav a{display:inline-block;margin-right:1rem}</style></head><body>\n"
     "<h1>podd</h1>\n"
     "<nav><a href=\"/ui/\">overview</a><a href=\"/v1\">service</a>"
     "<a href=\"/v1/pod\">pod</a><a href=\"/v1/hosts\">hosts</a>"
@@ -64,7 +64,8 @@ static void ui_reply(struct api_request *req, const char *text)
         api_problem(req, &err);
     } else {
         api_header(req, "Content-Security-Policy",
-                   "default-src 'none'; style-src 'unsafe-inline'");
+                   "default-src 'none'; style-src 'unsafe-inline'; "
+                   "frame-ancestors 'none'; base-uri 'none'");
         api_reply_text(req, 200, "text/html; charset=utf-8", page.data,
                        page.length);
     }

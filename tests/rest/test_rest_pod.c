@@ -69,6 +69,8 @@ static void ui_is_a_page(void **state)
     assert_int_equal(answer.status, 200);
     assert_string_equal(rest_header(&answer, "Content-Type"),
                         "text/html; charset=utf-8");
+    assert_non_null(strstr(rest_header(&answer, "Content-Security-Policy"),
+                           "frame-ancestors 'none'"));
     assert_non_null(strstr(answer.body, "&lt;b&gt;&amp;"));
     assert_null(strstr(answer.body, "<b>"));
     rest_answer_free(&answer);
