@@ -187,9 +187,9 @@ static enum pod_code body_hold_json(struct api_request *req, size_t more,
     struct api_server *server = req->server;
 
     if (more > server->limits.json_total_bytes - server->json_held)
-        return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
-                           "%zu of %zu bytes for JSON bodies are used",
-                           server->json_held, server->limits.json_total_bytes);
+        return pod_err_limit(err, POD_REASON_TOO_MANY_REQUESTS, "json-bytes",
+                             server->json_held,
+                             server->limits.json_total_bytes);
     server->json_held += more;
     req->body.json_held += more;
     return POD_OK;

@@ -261,9 +261,9 @@ static void graphs_post_work(struct api_request *req, struct graphs_job *job)
         return;
     atomic_fetch_sub(&job->refs, 1);
     job->finished = true;
-    job->code = pod_err_set(&job->err, POD_REASON_TOO_MANY_REQUESTS,
-                            "%d large graphs wait to be read already",
-                            API_WORKER_QUEUE);
+    job->code =
+        pod_err_limit(&job->err, POD_REASON_TOO_MANY_REQUESTS, "queued-work",
+                      API_WORKER_QUEUE, API_WORKER_QUEUE);
     api_wake(req);
 }
 

@@ -205,7 +205,8 @@ void api_hosts_post(struct api_request *req)
         return;
     job->working = false;
     job->finished = true;
-    job->code = pod_err_set(&job->err, POD_REASON_TOO_MANY_REQUESTS,
-                            "%d pieces of work wait already", API_WORKER_QUEUE);
+    job->code =
+        pod_err_limit(&job->err, POD_REASON_TOO_MANY_REQUESTS, "queued-work",
+                      API_WORKER_QUEUE, API_WORKER_QUEUE);
     api_wake(req);
 }

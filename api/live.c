@@ -23,14 +23,12 @@ enum pod_code api_live_admit(struct api_request *req, struct pod_err *err)
     uint64_t streams = atomic_load(&server->streams);
 
     if (streams >= server->limits.streams)
-        return pod_err_set(err, POD_REASON_TOO_MANY_STREAMS,
-                           "%u of %u streams are in use", (unsigned)streams,
-                           server->limits.streams);
+        return pod_err_limit(err, POD_REASON_TOO_MANY_STREAMS, "streams",
+                             streams, server->limits.streams);
     if (address->streams >= server->limits.streams_per_address)
-        return pod_err_set(err, POD_REASON_TOO_MANY_STREAMS,
-                           "%u of %u streams of %s are in use",
-                           address->streams, server->limits.streams_per_address,
-                           api_client(req));
+        return pod_err_limit(err, POD_REASON_TOO_MANY_STREAMS,
+                             "streams-per-address", address->streams,
+                             server->limits.streams_per_address);
     atomic_fetch_add(&server->streams, 1);
     address->streams++;
     if (api_defer(req, live_leave, req))

@@ -115,14 +115,12 @@ static enum pod_code park_count(struct api_request *req, struct pod_err *err)
     uint64_t parked = atomic_load(&server->parked);
 
     if (parked >= server->limits.parked)
-        return pod_err_set(err, POD_REASON_TOO_MANY_WAITS,
-                           "%u of %u waits are in use", (unsigned)parked,
-                           server->limits.parked);
+        return pod_err_limit(err, POD_REASON_TOO_MANY_WAITS, "waits", parked,
+                             server->limits.parked);
     if (req->conn->address->parked >= server->limits.parked_per_address)
-        return pod_err_set(err, POD_REASON_TOO_MANY_WAITS,
-                           "%u of %u waits of %s are in use",
-                           req->conn->address->parked,
-                           server->limits.parked_per_address, api_client(req));
+        return pod_err_limit(err, POD_REASON_TOO_MANY_WAITS,
+                             "waits-per-address", req->conn->address->parked,
+                             server->limits.parked_per_address);
     atomic_fetch_add(&server->parked, 1);
     req->conn->address->parked++;
     req->counted = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/problem.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,6 +122,16 @@ static int problem_status(const struct pod_err *err,
     return more->status > 0 ? more->status : pod_reason_status(err->reason);
 }
 
+static json_t *problem_limit(const struct pod_err *err)
+{
+    char numbers[2][24];
+
+    (void)snprintf(numbers[0], sizeof(numbers[0]), "%" PRIu64, err->used);
+    (void)snprintf(numbers[1], sizeof(numbers[1]), "%" PRIu64, err->max);
+    return json_pack("{s:s, s:s, s:s}", "limit", err->limit, "used", numbers[0],
+                     "max", numbers[1]);
+}
+
 static json_t *problem_metadata(const struct api_request *req,
                                 const struct pod_err *err,
                                 const struct api_problem *more)
@@ -128,6 +139,8 @@ static json_t *problem_metadata(const struct api_request *req,
     json_t *metadata = more->metadata;
     char number[16];
 
+    if (metadata == NULL && err->limit != NULL)
+        metadata = problem_limit(err);
     if (metadata == NULL && req != NULL)
         metadata = api_body_metadata(req, err);
     if (err->line <= 0)

@@ -2,7 +2,6 @@
 #include "api/quota.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "api/http_internal.h"
 #include "core/base/clock.h"
@@ -24,16 +23,8 @@ static void quota_refuse(struct api_request *req, const char *limit,
                          struct pod_err *err)
 {
     struct api_problem more = {.retry_after_s = retry_s};
-    char numbers[2][24];
 
-    (void)snprintf(numbers[0], sizeof(numbers[0]), "%" PRIu64, used);
-    (void)snprintf(numbers[1], sizeof(numbers[1]), "%" PRIu64, max);
-    more.metadata = json_pack("{s:s, s:s, s:s}", "limit", limit, "used",
-                              numbers[0], "max", numbers[1]);
-    (void)pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
-                      "the limit %s is reached: %" PRIu64 " of %" PRIu64
-                      " are used",
-                      limit, used, max);
+    (void)pod_err_limit(err, POD_REASON_TOO_MANY_REQUESTS, limit, used, max);
     api_problem_with(req, err, &more);
 }
 

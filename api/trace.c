@@ -403,9 +403,8 @@ static enum pod_code trace_start(struct api_request *req, struct trace *trace,
     if (code != POD_OK)
         return code;
     if (trace->app->traces >= TRACE_AT_ONCE)
-        return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
-                           "%u of %d traces are being made", trace->app->traces,
-                           TRACE_AT_ONCE);
+        return pod_err_limit(err, POD_REASON_TOO_MANY_REQUESTS, "traces",
+                             trace->app->traces, TRACE_AT_ONCE);
     trace->app->traces++;
     if (!api_defer(req, trace_end, trace))
         return api_err_memory(err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/err.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,6 +105,9 @@ static enum pod_code err_fill(struct pod_err *err, enum pod_code code,
     err->reason = reason;
     err->line = 0;
     err->column = 0;
+    err->limit = NULL;
+    err->used = 0;
+    err->max = 0;
     err->pointer[0] = '\0';
     err_put(err, 0, scratch, length);
     return code;
@@ -146,6 +150,22 @@ void pod_err_at(struct pod_err *err, const char *format, ...)
         char *last = strrchr(err->pointer, '/');
         err->pointer[last != NULL ? last - err->pointer : 0] = '\0';
     }
+}
+
+enum pod_code pod_err_limit(struct pod_err *err, enum pod_reason reason,
+                            const char *limit, uint64_t used, uint64_t max)
+{
+    enum pod_code code = pod_err_set(err, reason,
+                                     "the limit %s is reached: %" PRIu64
+                                     " of %" PRIu64 " are used",
+                                     limit, used, max);
+
+    if (err != NULL) {
+        err->limit = limit;
+        err->used = used;
+        err->max = max;
+    }
+    return code;
 }
 
 void pod_err_wrap(struct pod_err *err, const char *format, ...)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // The canonical codes; numbers are those of gRPC and of tpu_driver's
 // StatusMessage.code.
@@ -137,6 +138,10 @@ struct pod_err {
     enum pod_reason reason;
     int line;   // place in a text that was at fault, 1-based; 0: none
     int column; // the same
+    // The limit that was reached, a literal; NULL: it was none.
+    const char *limit;
+    uint64_t used; // of it, and how much there may be
+    uint64_t max;
     // Place in a request that was at fault, as a JSON pointer ("/inputs/2"),
     // or empty.
     char pointer[POD_ERR_POINTER_BYTES];
@@ -175,6 +180,11 @@ enum pod_code pod_err_set_code(struct pod_err *err, enum pod_code code,
 // A place whose pointer is too long is named by what holds it.
 void pod_err_at(struct pod_err *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+// The same for a limit that is reached: "the limit NAME is reached: USED of MAX
+// are used". `limit` is a literal, which is kept.
+enum pod_code pod_err_limit(struct pod_err *err, enum pod_reason reason,
+                            const char *limit, uint64_t used, uint64_t max);
 
 // Puts "prefix: " before the text, cutting the end if need be.
 void pod_err_wrap(struct pod_err *err, const char *format, ...)

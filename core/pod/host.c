@@ -317,9 +317,8 @@ static enum pod_code host_may_join_locked(struct pod *pod, const char *address,
                                host->id, address);
     }
     if (atomic_load(&pod->live_hosts) >= POD_MAX_HOSTS)
-        return pod_err_set(err, POD_REASON_TOO_MANY_HOSTS,
-                           "the pod has %d hosts, and can have no more",
-                           POD_MAX_HOSTS);
+        return pod_err_limit(err, POD_REASON_TOO_MANY_HOSTS, "hosts",
+                             atomic_load(&pod->live_hosts), POD_MAX_HOSTS);
     if (!host_reserve(pod))
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for one more host");

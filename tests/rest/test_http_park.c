@@ -148,6 +148,7 @@ static void test_caps(void **state)
     struct client_answer answer = client_ask(server->port, PARK);
     assert_int_equal(answer.status, 429);
     assert_non_null(strstr(answer.body, "TOO_MANY_WAITS"));
+    assert_non_null(strstr(answer.body, "\"metadata\":{\"limit\":\"waits"));
     assert_string_equal(client_header(&answer, "Retry-After"), "1");
     client_answer_free(&answer);
     (void)close(first);

@@ -440,7 +440,13 @@ static void streams_are_capped(void **state)
         struct rest *rest = start(&(struct rest_options){.limits = limits[i]});
         struct watch_client *one = open_watch(rest, "", "");
         struct watch_client *two = open_watch(rest, "", SSE);
-        rest_is_problem(rest_get(rest, "/v1/watch"), 429, "TOO_MANY_STREAMS");
+        json_t *problem = rest_json(rest_get(rest, "/v1/watch"), 429);
+        assert_string_equal(rest_text(problem, "reason"), "TOO_MANY_STREAMS");
+        const json_t *metadata = json_object_get(problem, "metadata");
+        assert_non_null(strstr(rest_text(metadata, "limit"), "streams"));
+        assert_string_equal(rest_text(metadata, "used"),
+                            rest_text(metadata, "max"));
+        json_decref(problem);
         json_decref(get_page(rest, "", 200));
         // Who hangs up is noticed without anything to say to it.
         watch_close(one);

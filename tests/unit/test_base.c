@@ -71,6 +71,20 @@ static void test_err_set(void **state)
     assert_int_equal(pod_err_set(NULL, POD_REASON_NOT_FOUND, "x"),
                      POD_NOT_FOUND);
     pod_err_wrap(NULL, "x");
+    // A limit has its numbers, and the next error has not.
+    assert_int_equal(
+        pod_err_limit(&err, POD_REASON_TOO_MANY_WAITS, "waits", 7, 8),
+        POD_RESOURCE_EXHAUSTED);
+    assert_string_equal(err.text,
+                        "the limit waits is reached: 7 of 8 are used");
+    assert_string_equal(err.limit, "waits");
+    assert_int_equal(err.used, 7);
+    assert_int_equal(err.max, 8);
+    assert_int_equal(
+        pod_err_limit(NULL, POD_REASON_TOO_MANY_WAITS, "waits", 7, 8),
+        POD_RESOURCE_EXHAUSTED);
+    (void)pod_err_set(&err, POD_REASON_INTERNAL, "x");
+    assert_null(err.limit);
     // An error is never OK, whatever it was called.
     assert_int_equal(pod_err_set(&err, POD_REASON_NONE, "x"), POD_UNKNOWN);
     assert_int_equal(

@@ -198,6 +198,9 @@ static void test_there_are_only_so_many(void **unused)
     assert_int_equal(pod_join_host(fix.pod, NULL, &maker, &id, &err),
                      POD_RESOURCE_EXHAUSTED);
     assert_int_equal(err.reason, POD_REASON_TOO_MANY_HOSTS);
+    assert_string_equal(err.limit, "hosts");
+    assert_int_equal(err.used, POD_MAX_HOSTS);
+    assert_int_equal(err.max, POD_MAX_HOSTS);
     assert_non_null(strstr(err.text, "1024"));
     // One that was removed makes room, and its id is not used again.
     must_remove(&fix, 7, false);
