@@ -7,7 +7,8 @@
 //
 //   sched  pod_sched: DONE, and taking the effects. Each completion is told of
 //          one before with pod_sched_expect, as the engine does when an answer
-//          comes: before it waits for its lock and does its own work
+//          comes: before it waits for its lock and does its own work; so is
+//          bare
 //   lanes  as sched with each operation in one of 64 lanes of window 4
 //   bare   the least that releases edges: nodes of a counter, a state and the
 //          head of a list of dependents, edges as a singly linked list, both in
@@ -323,6 +324,8 @@ static double bench_bare(const struct bench_graph *graph)
     double begin = bench_now();
     for (; completed < ready_count; completed++) {
         struct bare_node *node = ready[completed];
+        if (completed + 1 < ready_count)
+            __builtin_prefetch(ready[completed + 1], 1);
         node->state = POD_SCHED_SUCCEEDED;
         const struct bare_edge *edge = node->dependents;
         for (; edge != NULL; edge = edge->next) {
