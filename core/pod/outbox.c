@@ -239,13 +239,10 @@ static void outbox_tuple(const struct pod_call *call,
         buffer->child_numbers, buffer->child_count);
 }
 
-// Makes a call. The answer may come before this returns, so the call is not
-// looked at after its driver has it.
-static void outbox_send(struct pod_call *call, bool more)
+// As the driver is told of it. `more`: another call follows.
+static struct pod_driver_call outbox_call(struct pod_call *call, bool more)
 {
-    struct pod_driver *driver = call->host->driver;
-    const struct pod_driver_ops *ops = driver->ops;
-    const struct pod_driver_call to = {
+    return (struct pod_driver_call){
         .op = call->number,
         .waits = call->waits,
         .wait_count = call->wait_count,
@@ -260,6 +257,15 @@ static void outbox_send(struct pod_call *call, bool more)
         .done = pod_call_done,
         .arg = call,
     };
+}
+
+// Makes a call. The answer may come before this returns, so the call is not
+// looked at after its driver has it.
+static void outbox_send(struct pod_call *call, bool more)
+{
+    struct pod_driver *driver = call->host->driver;
+    const struct pod_driver_ops *ops = driver->ops;
+    const struct pod_driver_call to = outbox_call(call, more);
 
     switch (call->kind) {
     case POD_CALL_ALLOCATE:
