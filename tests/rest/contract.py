@@ -24,23 +24,11 @@ import tempfile
 import jsonschema
 import numpy
 
+from busy_pod import ENDLESS
+
 METHODS = ("get", "put", "post", "delete")
 NEVER = 999999999  # a number that no operation will get
 LONG = 9000 * "x"  # more than a request line or headers may have
-SPIN = """HloModule spin
-cond {
-  p = s32[] parameter(0)
-  ROOT t = pred[] constant(true)
-}
-body {
-  p = s32[] parameter(0)
-  ROOT r = s32[] add(p, p)
-}
-ENTRY main {
-  a = s32[] parameter(0)
-  ROOT w = s32[] while(a), condition=cond, body=body
-}
-"""
 ADD = """HloModule add
 ENTRY main {
   a = s32[] parameter(0)
@@ -373,7 +361,7 @@ def make(podd):
         "ops": [{"ref": "a", "op": "allocate", "core": 0, "bytes": "8"}]
     })["graph"]
     spin = podd.ask("POST", "/v1/programs", "?wait=20s&load=0",
-                    body=SPIN.encode(), kind="text/x-hlo")
+                    body=ENDLESS.encode(), kind="text/x-hlo")
     podd.spin = spin["loads"][0]
     REAL.update(op="op-1", buffers=podd.buffer, programs=podd.program,
                 loads=podd.load, graphs=podd.graph)
