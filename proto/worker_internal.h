@@ -315,6 +315,12 @@ enum pod_code worker_await_locked(struct worker_session *session,
                                   uint64_t number, struct worker_op **out_op,
                                   uint64_t *out_root, struct pod_err *err)
     __attribute__((warn_unused_result));
+// The same for a number that need not end well: NULL also if it failed, and
+// where nothing is waited for that is still to come.
+enum pod_code worker_follow_locked(struct worker_session *session,
+                                   uint64_t number, struct worker_op **out_op,
+                                   struct pod_err *err)
+    __attribute__((warn_unused_result));
 
 // --------------------------------------------------------------- worker_run.c
 

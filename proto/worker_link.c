@@ -87,6 +87,8 @@ void worker_link_upward_locked(struct worker_op *op,
     op->upward = request->gathered; // it waits for the others of its gang
     for (size_t i = 0; i < request->wait_count && !op->upward; i++)
         (void)link_is_lower(op, request->waits[i]);
+    for (size_t i = 0; i < request->order_count && !op->upward; i++)
+        (void)link_is_lower(op, request->orders[i]);
     if (!op->upward)
         link_each_named(request, link_is_lower, op);
     if (op->upward)
@@ -154,9 +156,9 @@ bool worker_link_waits_for_it(const struct worker *worker,
     return op->mark == worker->mark;
 }
 
-// An edge to what must succeed.
+// An edge to what must succeed (`carries`), or only end.
 static enum pod_code link_to(const struct worker_op *op, struct worker_op *on,
-                             uint64_t number, struct pod_err *err)
+                             uint64_t number, bool carries, struct pod_err *err)
 {
     struct worker *worker = op->session->worker;
     if (on != NULL && !on->settled && worker_link_waits_for_it(worker, on))
@@ -164,33 +166,53 @@ static enum pod_code link_to(const struct worker_op *op, struct worker_op *on,
                            "op-%" PRIu64 " and op-%" PRIu64
                            " wait for each other, maybe through others",
                            op->request.number, number);
-    return worker_dep_locked(worker, on, true, err);
+    return worker_dep_locked(worker, on, carries, err);
 }
 
 // ----------------------------------------------------------------------- edges
+
+static enum pod_code link_other(const struct worker_op *op, uint64_t number,
+                                struct pod_err *err)
+{
+    if (number != op->request.number)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_VALUE,
+                       "op-%" PRIu64 " waits for itself", number);
+}
+
+// Behind what need not succeed. It may come later, on another stream.
+static enum pod_code link_orders(struct worker_op *op,
+                                 const struct worker_request *request,
+                                 struct pod_err *err)
+{
+    struct worker_op *on = NULL;
+    enum pod_code code = POD_OK;
+    for (size_t i = 0; i < request->order_count && code == POD_OK; i++) {
+        uint64_t number = request->orders[i];
+        code = link_other(op, number, err);
+        if (code == POD_OK)
+            code = worker_follow_locked(op->session, number, &on, err);
+        if (code == POD_OK)
+            code = link_to(op, on, number, false, err);
+    }
+    return code;
+}
 
 enum pod_code worker_link_waits_locked(struct worker_op *op,
                                        const struct worker_request *request,
                                        uint64_t *out_root, struct pod_err *err)
 {
-    struct worker_session *session = op->session;
     struct worker_op *on = NULL;
     enum pod_code code = POD_OK;
     for (size_t i = 0; i < request->wait_count && code == POD_OK; i++) {
-        if (request->waits[i] == request->number)
-            return pod_err_set(err, POD_REASON_BAD_VALUE,
-                               "op-%" PRIu64 " waits for itself",
-                               request->number);
-        code =
-            worker_await_locked(session, request->waits[i], &on, out_root, err);
+        uint64_t number = request->waits[i];
+        code = link_other(op, number, err);
         if (code == POD_OK)
-            code = link_to(op, on, request->waits[i], err);
+            code = worker_await_locked(op->session, number, &on, out_root, err);
+        if (code == POD_OK)
+            code = link_to(op, on, number, true, err);
     }
-    for (size_t i = 0; i < request->order_count && code == POD_OK; i++) {
-        on = pod_map_get(&session->ops, request->orders[i]);
-        code = worker_dep_locked(session->worker, on, false, err);
-    }
-    return code;
+    return code == POD_OK ? link_orders(op, request, err) : code;
 }
 
 // Where a walk over the numbers a request names goes.
@@ -216,7 +238,7 @@ static bool link_name(void *arg, uint64_t number)
     if (naming->code != POD_OK)
         return false;
     op->named[op->named_count++] = object;
-    naming->code = link_to(op, object->maker, number, naming->err);
+    naming->code = link_to(op, object->maker, number, true, naming->err);
     return naming->code == POD_OK;
 }
 

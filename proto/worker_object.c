@@ -235,6 +235,20 @@ enum pod_code worker_await_locked(struct worker_session *session,
     return *out_op != NULL ? POD_OK : err->code;
 }
 
+enum pod_code worker_follow_locked(struct worker_session *session,
+                                   uint64_t number, struct worker_op **out_op,
+                                   struct pod_err *err)
+{
+    *out_op = pod_map_get(&session->ops, number);
+    if (*out_op != NULL || session->worker->known_only || number == 0 ||
+        number < session->floor || worker_ids_has(&session->done, number) ||
+        worker_ids_has(&session->failed, number) ||
+        pod_map_get(&session->failures, number) != NULL)
+        return POD_OK;
+    *out_op = object_stand_in(session, number, err);
+    return *out_op != NULL ? POD_OK : err->code;
+}
+
 // ------------------------------------------------------------------------ uses
 
 // Operations of a session are numbered in the order in which its client made

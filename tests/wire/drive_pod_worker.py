@@ -195,6 +195,28 @@ def case_order_and_failure():
     worker.stop()
 
 
+def case_order_across_streams():
+    worker = Worker("--hbm", "1KiB")
+    c = Session(worker)
+    c.run(c.alloc(1, 8), c.write(2, 1, b"a" * 8))
+    c.send(c.write(6, 1, b"b" * 8, orders=[2, 3, 4, 5]), stream=c.data)
+    until(lambda: c.beat().open_operations == 1, "it has come")
+    got = c.run(c.read(3, 1, 8), c.write(4, 1, b"c"), c.alloc(5, 4096))
+    equal(codes(got), {3: 0, 4: 0, 5: 8}, "those before it")
+    equal(got[3].data, b"a" * 8, "read before the write")
+    equal(codes(c.outcomes(1, c.data)), {6: 0}, "the write")
+    equal(c.run(c.read(7, 1, 8))[7].data, b"b" * 8, "written after the part")
+    # What failed is not waited for, and no circle holds anybody.
+    c.send(c.alloc(10, 8, orders=[5, 12]), c.alloc(11, 8, orders=[11]))
+    c.send(c.alloc(12, 8, waits=[10]))
+    got = c.outcomes(3)
+    equal(
+        reasons(got), {10: "", 11: "BAD_VALUE", 12: "CYCLE"}, "in a circle"
+    )
+    c.close()
+    worker.stop()
+
+
 def case_later_things_hold_nobody():
     worker = Worker()
     c = Session(worker)

@@ -58,6 +58,7 @@ static char pod_cases[][48] = {
     "hello_replaces_a_session",
     "chunks",
     "order_and_failure",
+    "order_across_streams",
     "later_things_hold_nobody",
     "cancel",
     "memory_and_reset",
