@@ -410,6 +410,8 @@ static void *outbox_thread(void *arg)
         host->draining = false;
         host->left = outbox_waits(host);
     }
+    // Who stops it may wait for the turn that has just ended.
+    pod_cond_broadcast(&host->outbox_cond);
     while (host->ends && host->draining)
         pod_cond_wait(&host->outbox_cond, &host->outbox_lock);
     bool ends = host->ends;
