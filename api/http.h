@@ -111,7 +111,7 @@ struct pod_stream *api_stream_open(struct api_request *req, uint64_t window);
 // Sends what the request's stream brings: `length` bytes after `prefix` (may
 // be NULL). Peek first and reply with a problem if it FAILED: once this
 // was called a failure can only cut the connection. True: all of it had come in
-// one piece, which is sent from where it is.
+// one piece, which is in the staging budget until it has been sent.
 bool api_reply_stream(struct api_request *req, int status, const char *type,
                       struct pod_blob *prefix, uint64_t length);
 

@@ -10,6 +10,7 @@
 #include "api/json_memory.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
+#include "core/pod/pod.h"
 
 #define REPLY_JSON_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY)
 
@@ -447,8 +448,9 @@ bool api_reply_stream(struct api_request *req, int status, const char *type,
 
     if (whole != NULL) {
         api_reply_blobs(req, status, type, prefix, &whole, 1, 0, length);
+        bool counted = pod_staging_has(whole);
         pod_blob_unref(whole);
-        return true;
+        return counted;
     }
     if (prefix != NULL)
         req->stream_prefix = pod_blob_ref(prefix);

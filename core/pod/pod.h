@@ -305,6 +305,9 @@ bool pod_staging_take(struct pod *pod, uint64_t bytes);
 void pod_staging_give(struct pod *pod, uint64_t bytes);
 // used, max.
 void pod_staging_usage(struct pod *pod, uint64_t *out_used, uint64_t *out_max);
+// Whether bytes that the pod gave are in the budget for as long as they are
+// held: those of other reads are not. Any thread.
+bool pod_staging_has(const struct pod_blob *blob);
 
 // ----------------------------------------------------------------- counters
 

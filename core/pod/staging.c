@@ -57,6 +57,12 @@ void pod_staging_on_free(void *pod, size_t size)
     pod_staging_give(pod, size);
 }
 
+bool pod_staging_has(const struct pod_blob *blob)
+{
+    return blob->on_free == pod_staging_loan_over ||
+           blob->on_free == pod_staging_on_free;
+}
+
 void pod_staging_usage(struct pod *pod, uint64_t *out_used, uint64_t *out_max)
 {
     pod_mutex_lock(&pod->staging_lock);
