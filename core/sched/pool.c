@@ -9,6 +9,7 @@
 enum {
     POOL_FIRST_CAPACITY = 4, // of the table of chunks
     POOL_CHUNKS_MAX = 1 << 13,
+    POOL_HUGE_PAGE = 2 << 20,
 };
 
 void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes)
@@ -31,7 +32,9 @@ void pod_sched_pool_fini(struct pod_sched_pool *pool)
 
 // Chunks are made of whole huge pages: with many operations in flight nearly
 // each access is to another page, and small pages would miss the TLB each time.
-// What alignment leaves unused is never touched, so it is no memory.
+// But the first items of a pool are in small ones: a process may have a thousand
+// pools of a few items each. What alignment leaves unused is never touched, so
+// it is no memory.
 static struct pod_sched_chunk *pool_chunk_new(uint32_t number)
 {
     char *block = pod_malloc(2 * POD_SCHED_CHUNK_BYTES);
@@ -40,8 +43,9 @@ static struct pod_sched_chunk *pool_chunk_new(uint32_t number)
         return NULL;
     size_t over = (uintptr_t)block & (POD_SCHED_CHUNK_BYTES - 1);
     char *start = block + (POD_SCHED_CHUNK_BYTES - over);
+    size_t small = number == 0 ? POOL_HUGE_PAGE : 0;
     // Only a hint: without it all works, more slowly.
-    (void)madvise(start, POD_SCHED_CHUNK_BYTES, MADV_HUGEPAGE);
+    (void)madvise(start + small, POD_SCHED_CHUNK_BYTES - small, MADV_HUGEPAGE);
     struct pod_sched_chunk *chunk = (struct pod_sched_chunk *)(void *)start;
     *chunk = (struct pod_sched_chunk){.block = block, .number = number};
     return chunk;
