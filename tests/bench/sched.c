@@ -7,14 +7,25 @@
 //
 //   sched  pod_sched: DONE, and taking the effects. Each completion is told of
 //          one before with pod_sched_expect, as the engine does when an answer
-//          comes: before it waits for its lock and does its own work; so is
-//          bare
+//          comes: before it waits for its lock and does its own work; so are
+//          bare and told
 //   lanes  as sched with each operation in one of 64 lanes of window 4
 //   bare   the least that releases edges: nodes of a counter, a state and the
 //          head of a list of dependents, edges as a singly linked list, both in
 //          arrays in the order submitted and on huge pages as the scheduler's;
 //          what becomes ready goes to a list and comes from it. No effects, no
 //          failures, no lanes, nothing is given back
+//   told   the same counters and lists, for who is told of completions from
+//          outside, and no more than that takes: a completion is an id, which
+//          comes through a call that is not inlined; the ids of what became
+//          ready, and that of what ended, stand in an array that the caller
+//          reads; the node and its edges go back to free lists. No failures, no
+//          lanes, no deadlines, no states. An id is a number that rises with
+//          each operation, and in its low bits the place of the node, so the
+//          node is found by an index and known by its id. A hash map would cost
+//          more than all the rest, and the scheduler, which is told of a node
+//          by its address, would not pay for it. There is room for all from the
+//          start
 //   scan   a model of a driver that keeps for each operation the set of what it
 //          waits for, and on each completion walks all that are in flight to
 //          erase the id from their sets; only up to 10,000, since it is slow
@@ -342,6 +353,159 @@ static double bench_bare(const struct bench_graph *graph)
     return result;
 }
 
+// ------------------------------------------------------- who is told by id
+
+enum { TOLD_PLACE_BITS = 24 }; // of an id; the others count operations
+
+_Static_assert(BENCH_MAX <= 1 << TOLD_PLACE_BITS, "each node has a place");
+
+struct told_edge {
+    struct told_edge *next; // also in the free list
+    struct told_node *to;
+};
+
+struct told_node {
+    union {
+        struct told_edge *dependents;
+        struct told_node *next_free;
+    };
+    uint64_t id; // 0: free
+    uint32_t unmet;
+};
+
+struct told {
+    struct told_node *nodes;
+    struct told_edge *edges;
+    struct told_node *free_nodes;
+    struct told_edge *free_edges;
+    size_t node_count; // that were ever taken
+    size_t edge_count;
+    uint64_t submitted;
+    uint64_t *news; // ids: of what became ready, and last of what ended
+};
+
+static struct told_node *told_find(const struct told *told, uint64_t id)
+{
+    return &told->nodes[id & ((UINT64_C(1) << TOLD_PLACE_BITS) - 1)];
+}
+
+static struct told_node *told_take_node(struct told *told)
+{
+    struct told_node *node = told->free_nodes;
+
+    if (node == NULL)
+        return &told->nodes[told->node_count++];
+    told->free_nodes = node->next_free;
+    return node;
+}
+
+static struct told_edge *told_take_edge(struct told *told)
+{
+    struct told_edge *edge = told->free_edges;
+
+    if (edge == NULL)
+        return &told->edges[told->edge_count++];
+    told->free_edges = edge->next;
+    return edge;
+}
+
+// Returns the id of a new operation.
+static uint64_t told_submit(struct told *told, const uint64_t *deps,
+                            size_t dep_count)
+{
+    struct told_node *node = told_take_node(told);
+    uint64_t place = (uint64_t)(node - told->nodes);
+
+    *node = (struct told_node){
+        .id = ++told->submitted << TOLD_PLACE_BITS | place,
+        .unmet = (uint32_t)dep_count,
+    };
+    for (size_t i = 0; i < dep_count; i++) {
+        struct told_node *from = told_find(told, deps[i]);
+        struct told_edge *edge = told_take_edge(told);
+        *edge = (struct told_edge){from->dependents, node};
+        from->dependents = edge;
+    }
+    return node->id;
+}
+
+// Returns how many news there are: none if there is no such operation.
+__attribute__((noinline)) static size_t told_done(struct told *told,
+                                                  uint64_t id)
+{
+    struct told_node *node = told_find(told, id);
+    struct told_edge *last = NULL;
+    uint64_t *news = told->news;
+
+    if (node->id != id)
+        return 0;
+    for (struct told_edge *edge = node->dependents; edge != NULL;
+         edge = edge->next) {
+        if (--edge->to->unmet == 0)
+            *news++ = edge->to->id;
+        last = edge;
+    }
+    *news++ = id;
+    if (last != NULL) {
+        last->next = told->free_edges;
+        told->free_edges = node->dependents;
+    }
+    node->id = 0;
+    node->next_free = told->free_nodes;
+    told->free_nodes = node;
+    return (size_t)(news - told->news);
+}
+
+static size_t told_submit_all(struct told *told,
+                              const struct bench_graph *graph, uint64_t *ready)
+{
+    uint64_t *ids = bench_alloc(graph->count, sizeof ids[0]);
+    uint64_t *deps = bench_alloc(graph->count, sizeof deps[0]);
+    size_t ready_count = 0;
+
+    for (size_t i = 0; i < graph->count; i++) {
+        size_t dep_count = 0;
+        for (size_t j = graph->first[i]; j < graph->first[i + 1]; j++)
+            deps[dep_count++] = ids[graph->parents[j]];
+        ids[i] = told_submit(told, deps, dep_count);
+        if (dep_count == 0)
+            ready[ready_count++] = ids[i];
+    }
+    free(deps);
+    free(ids);
+    return ready_count;
+}
+
+static double bench_told(const struct bench_graph *graph)
+{
+    struct told told = {
+        .nodes = bench_alloc(graph->count, sizeof told.nodes[0]),
+        .edges = bench_alloc(graph->edges, sizeof told.edges[0]),
+        .news = bench_alloc(graph->count, sizeof told.news[0]),
+    };
+    uint64_t *ready = bench_alloc(graph->count, sizeof ready[0]);
+    size_t ready_count = told_submit_all(&told, graph, ready);
+    size_t completed = 0;
+
+    // In use for long: its pages are there.
+    memset(told.news, 0, graph->count * sizeof told.news[0]);
+    double begin = bench_now();
+    for (size_t next = 0; next < ready_count; next++) {
+        if (next + 1 < ready_count)
+            __builtin_prefetch(told_find(&told, ready[next + 1]), 1);
+        size_t count = told_done(&told, ready[next]);
+        for (size_t i = 0; i + 1 < count; i++)
+            ready[ready_count++] = told.news[i];
+        completed += count > 0 && told.news[count - 1] == ready[next];
+    }
+    double result = bench_result(graph, begin, completed);
+    free(ready);
+    free(told.news);
+    free(told.edges);
+    free(told.nodes);
+    return result;
+}
+
 // ----------------------------------------------------------- the scan model
 
 // An operation in flight, in a list of all of them.
@@ -401,13 +565,19 @@ static const struct {
     double (*run)(const struct bench_graph *graph);
     size_t most;
 } bench_models[] = {
-    {"sched", bench_plain, BENCH_MAX},
-    {"lanes", bench_lanes, BENCH_MAX},
-    {"bare", bench_bare, BENCH_MAX},
+    {"sched", bench_plain, BENCH_MAX},    {"lanes", bench_lanes, BENCH_MAX},
+    {"bare", bench_bare, BENCH_MAX},      {"told", bench_told, BENCH_MAX},
     {"scan", bench_scan, BENCH_SCAN_MAX},
 };
 
-enum { BENCH_SCHED, BENCH_WITH_LANES, BENCH_BARE, BENCH_SCAN, BENCH_MODELS };
+enum {
+    BENCH_SCHED,
+    BENCH_WITH_LANES,
+    BENCH_BARE,
+    BENCH_TOLD,
+    BENCH_SCAN,
+    BENCH_MODELS,
+};
 
 static void bench_row(size_t shape, size_t count)
 {
@@ -425,7 +595,8 @@ static void bench_row(size_t shape, size_t count)
         median[i] = bench_median_of(results[i], BENCH_ROUNDS);
         printf(" %7.1f", median[i]);
     }
-    printf(" %10.2f %10.0f", median[BENCH_SCHED] / median[BENCH_BARE],
+    printf(" %10.2f %10.2f %10.0f", median[BENCH_SCHED] / median[BENCH_BARE],
+           median[BENCH_SCHED] / median[BENCH_TOLD],
            median[BENCH_SCAN] / median[BENCH_SCHED]);
     if (count >= BENCH_BYTES_MIN)
         printf(" %6.0f", bench_bytes);
@@ -445,7 +616,8 @@ int main(void)
     printf("ns for each released edge\n%-8s %9s", "graph", "in flight");
     for (size_t i = 0; i < BENCH_MODELS; i++)
         printf(" %7s", bench_models[i].name);
-    printf(" %10s %10s %6s\n", "sched/bare", "scan/sched", "bytes");
+    printf(" %10s %10s %10s %6s\n", "sched/bare", "sched/told", "scan/sched",
+           "bytes");
     for (size_t i = 0; i < sizeof bench_shapes / sizeof bench_shapes[0]; i++) {
         for (size_t count = 1000; count <= most && count <= BENCH_MAX;
              count *= 10)
