@@ -32,9 +32,9 @@ void pod_sched_pool_fini(struct pod_sched_pool *pool)
 
 // Chunks are made of whole huge pages: with many operations in flight nearly
 // each access is to another page, and small pages would miss the TLB each time.
-// But the first items of a pool are in small ones: a process may have a thousand
-// pools of a few items each. What alignment leaves unused is never touched, so
-// it is no memory.
+// But the first items of a pool are in small ones: a process may have a
+// thousand pools of a few items each. What alignment leaves unused is never
+// touched, so it is no memory.
 static struct pod_sched_chunk *pool_chunk_new(uint32_t number)
 {
     char *block = pod_malloc(2 * POD_SCHED_CHUNK_BYTES);
