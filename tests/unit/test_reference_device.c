@@ -159,6 +159,40 @@ static void test_transfers(void **state)
     device->ops->release(device, to);
 }
 
+// Big ones are copied in another way: piece by piece, wherever they lie, and
+// what lies between them stays.
+static void test_big_transfers(void **state)
+{
+    enum { BIG = (8 << 20) + 5, PIECE = (1 << 20) + 3, FIRST = 13 };
+    struct pod_device *device = ref_device();
+    unsigned char *bytes = pod_calloc(1, BIG);
+    unsigned char *got = pod_malloc(BIG);
+    struct pod_device_buffer *buffer;
+
+    (void)state;
+    assert_non_null(bytes);
+    assert_non_null(got);
+    assert_int_equal(device->ops->allocate(device, 0, NULL, BIG, &buffer, NULL),
+                     POD_OK);
+    for (size_t at = FIRST; at + PIECE <= BIG; at += PIECE + 7) {
+        for (size_t i = 0; i < PIECE; i++)
+            bytes[at + i] = (unsigned char)((at + i) % 251 + 1);
+        assert_int_equal(device->ops->write(device, buffer, at, bytes + at,
+                                            PIECE, NULL, NULL),
+                         POD_OK);
+    }
+    bytes[BIG - 1] = 9;
+    assert_int_equal(device->ops->write(device, buffer, BIG - 1,
+                                        bytes + BIG - 1, 1, NULL, NULL),
+                     POD_OK);
+    assert_int_equal(device->ops->read(device, buffer, 0, got, BIG, NULL, NULL),
+                     POD_OK);
+    assert_memory_equal(got, bytes, BIG);
+    device->ops->release(device, buffer);
+    pod_free(got);
+    pod_free(bytes);
+}
+
 // ----------------------------------------------------- memory taken over
 
 // From this size on memory is taken over rather than copied.
@@ -751,6 +785,7 @@ int main(void)
         cmocka_unit_test(test_absurd_sizes),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_big_transfers),
         cmocka_unit_test(test_adopt),
         cmocka_unit_test(test_adopt_refusals),
         cmocka_unit_test(test_unimplemented),

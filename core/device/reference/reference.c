@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/copy.h"
 #include "core/base/lock.h"
 #include "core/base/mem.h"
 #include "core/device/reference/memory.h"
@@ -203,6 +204,19 @@ static void reference_release(struct pod_device *device,
         pod_ref_buffer_free(&reference_of(device)->cores[buffer->core], buffer);
 }
 
+// A buffer of so many bytes would push out of the caches what they hold, such
+// as the memory in which the next pieces of it come, and not stay there itself.
+enum { REFERENCE_PAST_CACHES_BYTES = 4 << 20 };
+
+static void reference_fill(struct pod_device_buffer *buffer, uint64_t offset,
+                           const void *bytes, size_t count)
+{
+    if (buffer->bytes >= REFERENCE_PAST_CACHES_BYTES)
+        pod_copy_past_caches(buffer->data + offset, bytes, count);
+    else
+        memcpy(buffer->data + offset, bytes, count);
+}
+
 static enum pod_code
 reference_write(struct pod_device *device, struct pod_device_buffer *buffer,
                 uint64_t offset, const void *bytes, size_t count,
@@ -218,7 +232,7 @@ reference_write(struct pod_device *device, struct pod_device_buffer *buffer,
     if (code != POD_OK)
         return code;
     if (count > 0)
-        memcpy(buffer->data + offset, bytes, count);
+        reference_fill(buffer, offset, bytes, count);
     return reference_end(self, start, (double)count, interrupt, err);
 }
 
