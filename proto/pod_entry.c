@@ -365,13 +365,20 @@ enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
 
 // ------------------------------------------------------------------- outcomes
 
+enum { POD_STATUS_REASON_BYTES = 64 };
+
+// The status borrows the two texts, which are written only for a failure.
 static void pod_pack_status(const struct worker_answer *answer,
-                            Pod__Worker__V1__Status *status, char *reason,
-                            char *text)
+                            Pod__Worker__V1__Status *status,
+                            char reason[POD_STATUS_REASON_BYTES],
+                            char text[POD_ERR_TEXT_BYTES])
 {
     const struct pod_err *err = answer->err;
     if (err->code == POD_OK)
         return;
+    (void)snprintf(reason, POD_STATUS_REASON_BYTES, "%s",
+                   pod_reason_name(err->reason));
+    memcpy(text, err->text, sizeof(err->text));
     pod_wire_clean_text(text);
     status->code = (uint32_t)err->code;
     status->reason = reason;
@@ -386,7 +393,7 @@ struct pod_wire_out *pod_entry_pack(struct answers *answers,
 {
     Pod__Worker__V1__Outcome outcome = POD__WORKER__V1__OUTCOME__INIT;
     Pod__Worker__V1__Status status;
-    char reason[64];
+    char reason[POD_STATUS_REASON_BYTES];
     char text[POD_ERR_TEXT_BYTES];
     const struct pod_wire_level level = {.number = 1, .message = &outcome.base};
     (void)answers;
@@ -395,9 +402,6 @@ struct pod_wire_out *pod_entry_pack(struct answers *answers,
     outcome.started = answer->started;
     if (answer->started)
         return pod_wire_pack_levels(&level, 1, 0, NULL, 0, 0);
-    (void)snprintf(reason, sizeof(reason), "%s",
-                   pod_reason_name(answer->err->reason));
-    memcpy(text, answer->err->text, sizeof(text));
     pod_pack_status(answer, &status, reason, text);
     outcome.status = &status;
     if (answer->err->code != POD_OK || answer->data == NULL)
