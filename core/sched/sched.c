@@ -250,12 +250,37 @@ static inline void sched_met(struct pod_sched *sched,
     }
 }
 
+// What makes more of a node that nothing holds any more than one to launch.
+#define SCHED_NOT_PLAIN                                                        \
+    (POD_SCHED_STATE_MASK | POD_SCHED_IS_PLACED | POD_SCHED_HAS_FOLLOWERS)
+
+_Static_assert(POD_SCHED_WAITING == 0, "a plain node is WAITING");
+
+// The last edge to a plain node is gone, which held it: what sched_met and
+// sched_unhold would do, at once, since that is what most edges bring.
+static inline void sched_launch_plain(struct pod_sched *sched,
+                                      struct pod_sched_node *node)
+{
+    // It was WAITING and held, so nothing has come of it yet.
+    assert(node->held == 1 &&
+           !pod_sched_has(node, POD_SCHED_WHAT_MASK | POD_SCHED_IS_LAUNCHED));
+    node->held = 0;
+    node->flags |= POD_SCHED_READY | POD_SCHED_IS_LAUNCHED |
+                   (POD_SCHED_CHANGED | POD_SCHED_LAUNCH)
+                       << POD_SCHED_WHAT_SHIFT;
+    pod_sched_effects_add(&sched->effects, node);
+}
+
 // An edge to this node is gone: so may be the last thing that held it.
 static inline void sched_drop_edge(struct pod_sched *sched,
                                    struct pod_sched_node *node, bool held)
 {
     assert(node->unmet > 0);
     node->unmet--;
+    if (node->unmet == 0 && held && !pod_sched_has(node, SCHED_NOT_PLAIN)) {
+        sched_launch_plain(sched, node);
+        return;
+    }
     if (node->unmet == 0)
         sched_met(sched, node);
     if (held)
@@ -554,6 +579,13 @@ sched_step_rare(struct pod_sched *sched, const struct pod_sched_event *event,
     return POD_OK;
 }
 
+// Not inline either: many completions bring nothing that is left to do.
+__attribute__((noinline)) static void sched_go_on(struct pod_sched *sched)
+{
+    sched_settle_spent(sched);
+    sched_launch_all(sched);
+}
+
 enum pod_code pod_sched_step(struct pod_sched *sched,
                              const struct pod_sched_event *event,
                              struct pod_sched_node **out_node,
@@ -566,9 +598,8 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
         sched_done(sched, event->node, event->state);
     else
         code = sched_step_rare(sched, event, out_node, err);
-    if (sched->spent != NULL)
-        sched_settle_spent(sched);
-    if (sched->ahead != NULL || pod_sched_lanes_any(&sched->lanes))
-        sched_launch_all(sched);
+    if (sched->spent != NULL || sched->ahead != NULL ||
+        pod_sched_lanes_any(&sched->lanes))
+        sched_go_on(sched);
     return code;
 }
