@@ -29,27 +29,33 @@ bool pod_sched_effects_reserve(struct pod_sched *sched, size_t more)
     return true;
 }
 
+// Why the node is in the state that it is told to be in now.
+static void effects_explain(const struct pod_sched_node *node,
+                            struct pod_sched_effect *out_effect)
+{
+    if ((out_effect->what & POD_SCHED_CHANGED) == 0)
+        return;
+    if (pod_sched_has(node, POD_SCHED_IS_STRUCK))
+        out_effect->cause = node->cause;
+    out_effect->deadline = pod_sched_has(node, POD_SCHED_IS_LATE);
+}
+
 static inline void effects_give(struct pod_sched *sched,
                                 struct pod_sched_node *node,
                                 struct pod_sched_effect *out_effect)
 {
     uint32_t flags = node->flags;
-    unsigned what = (flags & POD_SCHED_WHAT_MASK) >> POD_SCHED_WHAT_SHIFT;
 
-    out_effect->user = node->user;
-    out_effect->node = node;
-    out_effect->what = what;
-    out_effect->state = (enum pod_sched_state)(flags & POD_SCHED_STATE_MASK);
-    out_effect->cause = NULL;
-    out_effect->deadline = false;
-    if ((flags & (POD_SCHED_IS_STRUCK | POD_SCHED_IS_LATE)) != 0 &&
-        (what & POD_SCHED_CHANGED) != 0) {
-        if ((flags & POD_SCHED_IS_STRUCK) != 0)
-            out_effect->cause = node->cause;
-        out_effect->deadline = (flags & POD_SCHED_IS_LATE) != 0;
-    }
+    *out_effect = (struct pod_sched_effect){
+        .user = node->user,
+        .node = node,
+        .what = (flags & POD_SCHED_WHAT_MASK) >> POD_SCHED_WHAT_SHIFT,
+        .state = (enum pod_sched_state)(flags & POD_SCHED_STATE_MASK),
+    };
+    if ((flags & (POD_SCHED_IS_STRUCK | POD_SCHED_IS_LATE)) != 0)
+        effects_explain(node, out_effect);
     node->flags = flags & ~POD_SCHED_WHAT_MASK;
-    if ((what & POD_SCHED_RELEASED) != 0) {
+    if ((flags & POD_SCHED_RELEASED << POD_SCHED_WHAT_SHIFT) != 0) {
         sched->live--;
         pod_sched_pool_give(&sched->nodes, node);
     }

@@ -317,16 +317,11 @@ static inline void sched_drop_group(struct pod_sched *sched,
     }
 }
 
-// Gives back all edges to the dependents of a node that settles.
-static inline void sched_drop_edges(struct pod_sched *sched,
-                                    struct pod_sched_node *node)
+// Not inline: few nodes have so many dependents.
+__attribute__((noinline)) static void
+sched_drop_older(struct pod_sched *sched, const struct pod_sched_node *node,
+                 struct pod_sched_edges *edges)
 {
-    struct pod_sched_edges *edges = node->edges.older;
-
-    __builtin_prefetch(edges);
-    sched_drop_group(sched, node, &node->edges);
-    // Nobody may find them any more.
-    node->edges = (struct pod_sched_edges){.older = NULL};
     while (edges != NULL) {
         struct pod_sched_edges *older = edges->older;
         __builtin_prefetch(older);
@@ -334,6 +329,20 @@ static inline void sched_drop_edges(struct pod_sched *sched,
         pod_sched_pool_give(&sched->edges, edges);
         edges = older;
     }
+}
+
+// Gives back all edges to the dependents of a node that settles.
+static inline void sched_drop_edges(struct pod_sched *sched,
+                                    struct pod_sched_node *node)
+{
+    struct pod_sched_edges *older = node->edges.older;
+
+    __builtin_prefetch(older);
+    sched_drop_group(sched, node, &node->edges);
+    // Nobody may find them any more.
+    node->edges = (struct pod_sched_edges){.older = NULL};
+    if (older != NULL)
+        sched_drop_older(sched, node, older);
 }
 
 static inline void sched_settle(struct pod_sched *sched,
