@@ -354,15 +354,14 @@ void pod_service_free(struct pod_service *service)
 void pod_service_methods(struct pod_service *service,
                          struct rpc_method *out_methods)
 {
+    const struct wire_lean_path write_data = {
+        {POD_FIELD_ENTRIES, POD_FIELD_WRITE, POD_FIELD_DATA}, 3};
     const struct rpc_method methods[POD_SERVICE_METHODS] = {
         {.path = "/pod.worker.v1.PodWorker/Hello", .unary = pod_hello},
         {.path = "/pod.worker.v1.PodWorker/Heartbeat", .unary = pod_heartbeat},
         {.path = "/pod.worker.v1.PodWorker/Session",
          .opened = pod_stream,
-         .settings = {.batch_bytes = POD_BATCH_BYTES,
-                      .bulk = {{POD_FIELD_ENTRIES, POD_FIELD_WRITE,
-                                POD_FIELD_DATA},
-                               3}}},
+         .settings = {.batch_bytes = POD_BATCH_BYTES, .bulk = write_data}},
         {.path = "/pod.worker.v1.PodWorker/Fetch",
          .opened = pod_fetch_opened,
          .settings = {.high_water = POD_FETCH_HIGH_WATER,
