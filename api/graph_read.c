@@ -38,6 +38,9 @@ void api_graph_fini(struct api_graph *graph)
     pod_free(graph->ops);
     pod_free(graph->refs);
     pod_free(graph->refused);
+    graph->ops = NULL;
+    graph->refs = NULL;
+    graph->refused = NULL;
     pod_str_fini(&graph->line);
     api_memory_fini(&graph->line_json);
     api_memory_fini(&graph->json);
@@ -516,23 +519,42 @@ static json_t *graph_ref_json(const struct pod_request *request,
     return api_build_take(&ref);
 }
 
-json_t *api_graph_refs(const struct api_graph *graph, uint64_t number,
-                       const uint64_t *numbers)
+// Adds `"a":{"op":...}` for an operation that has a name. The text of a name
+// was valid UTF-8 when it was parsed.
+static bool graph_put_ref(const struct api_graph *graph, size_t index,
+                          uint64_t number, uint64_t before, struct pod_str *out)
 {
-    json_t *refs = json_object();
-    bool failed = refs == NULL;
+    json_t *member = json_object();
+    json_t *ref = graph_ref_json(graph->ops[index], number, before);
+    char *text = NULL;
 
-    for (size_t i = 0; i < graph->count && !failed; i++) {
-        uint64_t before = i == 0 ? number : numbers[i - 1];
-        // The text was valid UTF-8 when it was parsed.
-        if (graph->refs[i] != NULL)
-            failed =
-                json_object_set_new_nocheck(
-                    refs, graph->refs[i],
-                    graph_ref_json(graph->ops[i], numbers[i], before)) != 0;
+    if (member != NULL &&
+        json_object_set_new_nocheck(member, graph->refs[index], ref) == 0)
+        text = json_dumps(member, JSON_COMPACT);
+    if (text == NULL)
+        return false;
+    pod_str_puts(out, out->length == 1 ? "" : ",");
+    pod_str_append(out, text + 1, strlen(text) - 2);
+    return true;
+}
+
+bool api_graph_refs(const struct api_graph *graph, uint64_t number,
+                    const uint64_t *numbers, struct pod_str *out)
+{
+    struct api_memory memory = {.budget = NULL};
+    bool fine = true;
+
+    pod_str_puts(out, "{");
+    for (size_t i = 0; i < graph->count && fine; i++) {
+        if (graph->refs[i] == NULL)
+            continue;
+        struct api_memory *before = api_json_memory_begin(&memory);
+        fine = graph_put_ref(graph, i, numbers[i],
+                             i == 0 ? number : numbers[i - 1], out);
+        api_json_memory_end(before);
+        api_memory_reset(&memory);
     }
-    if (!failed)
-        return refs;
-    json_decref(refs);
-    return NULL;
+    api_memory_fini(&memory);
+    pod_str_puts(out, "}");
+    return fine && !out->failed;
 }

@@ -44,6 +44,7 @@ struct api_graph {
 
 // One thread at a time may use a graph.
 void api_graph_init(struct api_graph *graph, struct pod *pod);
+// Lets go of what was read; the counts and faults stay. May be called again.
 void api_graph_fini(struct api_graph *graph);
 
 // Names of on_error.
@@ -71,8 +72,10 @@ enum pod_code api_graph_submit(struct api_graph *graph, uint64_t *out_number,
                                uint64_t *out_numbers, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// {"a":{"op":"op-41","buffer":"buf-41"},...}; NULL: no memory.
-json_t *api_graph_refs(const struct api_graph *graph, uint64_t number,
-                       const uint64_t *numbers);
+// Adds {"a":{"op":"op-41","buffer":"buf-41"},...} as text, which takes a tenth
+// of what it would as a value. False: no memory.
+bool api_graph_refs(const struct api_graph *graph, uint64_t number,
+                    const uint64_t *numbers, struct pod_str *out)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -53,9 +53,8 @@ struct graphs_job {
     enum pod_code code;
     struct pod_err err;
     uint64_t number;
-    json_t *refs_json;
-    char *answer;
-    size_t answer_length;
+    struct pod_str names; // JSON, until the answer is written
+    struct pod_blob *answer;
     bool done; // what the answer says
 
     // Of the request.
@@ -72,45 +71,78 @@ static void graphs_unref(struct graphs_job *job)
     pod_trace_unref(job->trace);
     pod_mutex_fini(&job->lock);
     pod_free(job->text);
-    json_decref(job->refs_json);
-    free(job->answer);
+    pod_str_fini(&job->names);
+    pod_blob_unref(job->answer);
     pod_free(job);
 }
 
 // ------------------------------------------------------------------- the work
 
-// The event of the graph, with the names of its operations.
-static json_t *graphs_event_json(const struct graphs_job *job, bool *out_done)
+// The event of the graph as text; NULL: no memory.
+static char *graphs_event_text(const struct graphs_job *job, bool *out_done)
 {
     struct pod_event_view view = {0};
     struct pod_err err;
-    json_t *event;
+    char *text = NULL;
 
     if (pod_get_event(job->pod, job->number, &view, &err) != POD_OK)
         return NULL;
-    event = api_event_json(&view);
+    json_t *event = api_event_json(&view);
     *out_done = view.state > POD_SCHED_RUNNING;
     pod_event_view_fini(&view);
-    if (event != NULL && json_object_set(event, "refs", job->refs_json) == 0)
-        return event;
+    if (event != NULL)
+        text = json_dumps(event, JSON_COMPACT);
     json_decref(event);
-    return NULL;
+    return text;
+}
+
+// The event, with the names of its operations as its last member.
+static struct pod_blob *graphs_answer(const struct graphs_job *job,
+                                      bool *out_done)
+{
+    static const char member[] = ",\"refs\":";
+    static const char end[] = "}\n";
+    char *event = graphs_event_text(job, out_done);
+    size_t length = event != NULL ? strlen(event) - 1 : 0; // without its brace
+    const struct {
+        const char *text;
+        size_t length;
+    } parts[] = {{event, length},
+                 {member, sizeof(member) - 1},
+                 {job->names.data, job->names.length},
+                 {end, sizeof(end) - 1}};
+    struct pod_blob *answer = NULL;
+    size_t used = 0;
+
+    if (event != NULL && !job->names.failed)
+        answer = pod_blob_new(length + sizeof(member) - 1 + job->names.length +
+                              sizeof(end) - 1);
+    for (size_t i = 0; answer != NULL && i < sizeof(parts) / sizeof(parts[0]);
+         i++) {
+        memcpy(answer->data + used, parts[i].text, parts[i].length);
+        used += parts[i].length;
+    }
+    free(event);
+    return answer;
 }
 
 static void graphs_write_answer(struct graphs_job *job)
 {
-    json_t *event = graphs_event_json(job, &job->done);
-
-    if (event != NULL)
-        job->answer = json_dumps(event, JSON_COMPACT);
-    json_decref(event);
-    if (job->answer == NULL) {
+    job->answer = graphs_answer(job, &job->done);
+    if (job->answer == NULL)
         job->code = api_err_memory(&job->err);
-        return;
-    }
-    // A newline in place of the NUL.
-    job->answer_length = strlen(job->answer);
-    job->answer[job->answer_length++] = '\n';
+    pod_str_fini(&job->names);
+}
+
+// The answer that the request's key gives should the client hang up.
+static void graphs_tell_key(struct api_request *req,
+                            const struct graphs_job *job)
+{
+    bool done = false;
+    struct pod_blob *answer = graphs_answer(job, &done);
+
+    api_keyed_accepted_text(req, 202, answer);
+    pod_blob_unref(answer);
 }
 
 static enum pod_code graphs_parse(struct graphs_job *job)
@@ -140,13 +172,14 @@ static enum pod_code graphs_admit(struct graphs_job *job)
     if (job->req != NULL)
         code = api_graph_submit(&job->graph, &job->number, numbers, &job->err);
     job->admitted = code == POD_OK && !job->graph.validate_only;
-    if (job->admitted) {
-        job->refs_json = api_graph_refs(&job->graph, job->number, numbers);
-        if (job->refs_json == NULL)
-            job->refs_json = json_object();
-    }
+    // Without memory for it there will be no answer, but there is the graph.
+    if (job->admitted)
+        job->names.failed =
+            !api_graph_refs(&job->graph, job->number, numbers, &job->names);
     pod_mutex_unlock(&job->lock);
     pod_free(numbers);
+    if (job->admitted)
+        api_graph_fini(&job->graph);
     return code;
 }
 
@@ -227,8 +260,9 @@ static void graphs_reply(struct api_request *req, const struct graphs_job *job)
     api_header(req, "Location", "/v1/graphs/%s",
                api_id_print(POD_REF_GRAPH, job->number, id));
     int status = !job->done ? 202 : 201;
-    api_reply_text(req, job->waits ? status : 202, "application/json",
-                   job->answer, job->answer_length);
+    api_keyed_content(req, job->answer->data, job->answer->size);
+    api_reply_blobs(req, job->waits ? status : 202, "application/json", NULL,
+                    &job->answer, 1, 0, job->answer->size);
 }
 
 // -------------------------------------------------------------------- the way
@@ -241,14 +275,13 @@ static void graphs_leave(void *arg)
 {
     struct graphs_job *job = arg;
     struct api_request *req = job->req;
-    bool done = false;
 
     pod_mutex_lock(&job->lock);
     job->req = NULL;
     pod_mutex_unlock(&job->lock);
     if (job->admitted && !job->told && req->response == NULL &&
         api_keyed_is_first(req))
-        api_keyed_accepted(req, 202, graphs_event_json(job, &done));
+        graphs_tell_key(req, job);
     graphs_unref(job);
 }
 
@@ -305,7 +338,7 @@ static bool graphs_wait(struct api_request *req, struct graphs_job *job)
     if (done)
         return false;
     if (!job->told && api_keyed_is_first(req)) {
-        api_keyed_accepted(req, 202, graphs_event_json(job, &done));
+        graphs_tell_key(req, job);
         job->told = true;
     }
     // It was accepted: no place to wait is no reason to refuse it.

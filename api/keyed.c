@@ -378,14 +378,20 @@ static struct pod_blob *keyed_json_blob(json_t *owned)
     return content;
 }
 
+void api_keyed_accepted_text(struct api_request *req, int status,
+                             struct pod_blob *text)
+{
+    if (!api_keyed_is_first(req))
+        return;
+    api_header(req, "Content-Type", "application/json");
+    keyed_set(req, status, text, text == NULL);
+}
+
 void api_keyed_accepted(struct api_request *req, int status, json_t *owned)
 {
     struct pod_blob *content = keyed_json_blob(owned);
 
-    if (api_keyed_is_first(req)) {
-        api_header(req, "Content-Type", "application/json");
-        keyed_set(req, status, content, content == NULL);
-    }
+    api_keyed_accepted_text(req, status, content);
     pod_blob_unref(content);
 }
 

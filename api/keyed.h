@@ -21,6 +21,7 @@
 struct api_answer;
 struct api_keyed;
 struct api_server;
+struct pod_blob;
 
 // Reads the key once the route is known. Errors: BAD_PARAMETER (malformed or
 // given twice), IDEMPOTENCY_KEY_REUSED.
@@ -63,5 +64,8 @@ void api_keyed_late(struct api_server *server, struct api_answer *answer,
 // over; headers are those set so far. Nothing to do without a key: ask first.
 bool api_keyed_is_first(const struct api_request *req);
 void api_keyed_accepted(struct api_request *req, int status, json_t *owned);
+// The same with the text of JSON, which is borrowed. NULL: no memory.
+void api_keyed_accepted_text(struct api_request *req, int status,
+                             struct pod_blob *text);
 
 #endif

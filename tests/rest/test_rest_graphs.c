@@ -179,6 +179,31 @@ static void test_refs_name_what_was_made(void **state)
     json_decref(event);
 }
 
+// Any text is a name, and a graph may be without any.
+static void test_refs_are_text(void **state)
+{
+    static const char *const names[] = {"a\"b", "\\", "{},\u00e9", NULL};
+    static const char *const ops[] = {
+        "{\"ref\":\"a\\\"b\",\"op\":\"allocate\",\"core\":0,\"bytes\":1}",
+        "{\"op\":\"allocate\",\"core\":0,\"bytes\":1}",
+        "{\"ref\":\"\\\\\",\"op\":\"allocate\",\"core\":0,\"bytes\":1}",
+        "{\"ref\":\"{},\u00e9\",\"op\":\"allocate\",\"core\":0,\"bytes\":1}",
+        NULL};
+    static const char *const buffers[] = {"buf-2", "buf-4", "buf-5"};
+    static const char *const nameless[] = {
+        "{\"op\":\"allocate\",\"core\":0,\"bytes\":1}", NULL};
+
+    json_t *event = submit(*state, ops, false);
+    assert_int_equal(json_object_size(json_object_get(event, "refs")), 3);
+    for (size_t i = 0; names[i] != NULL; i++)
+        assert_string_equal(ref_text(event, names[i], "buffer"), buffers[i]);
+    json_decref(event);
+    event = submit(*state, nameless, false);
+    assert_true(json_is_object(json_object_get(event, "refs")));
+    assert_int_equal(json_object_size(json_object_get(event, "refs")), 0);
+    json_decref(event);
+}
+
 static void test_writes_and_reads(void **state)
 {
     static const char *const ops[] = {
@@ -714,6 +739,7 @@ int main(void)
         T(test_a_graph_as_json),
         T(test_a_graph_as_lines),
         T(test_refs_name_what_was_made),
+        T(test_refs_are_text),
         T(test_writes_and_reads),
         T(test_waiting_gives_the_end),
         T(test_lists_and_filters),
