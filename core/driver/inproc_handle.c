@@ -20,7 +20,7 @@ static void handle_free(struct inproc *driver, struct inproc_handle *handle)
         driver->device->ops->release(driver->device, handle->buffer);
     if (handle->program != NULL)
         driver->device->ops->program_free(driver->device, handle->program);
-    pod_shape_fini(&handle->shape);
+    pod_free(handle->shape);
     pod_free(handle->child_values);
     pod_free(handle->children);
     pod_free(handle);

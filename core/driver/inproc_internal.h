@@ -89,7 +89,7 @@ struct inproc_handle {
     uint32_t core;
     // A buffer; a tuple has children, and marks stand at its leaves.
     struct pod_device_buffer *buffer;
-    struct pod_shape shape;
+    struct pod_shape *shape; // an array's, owned; NULL: raw, or a tuple
     struct pod_launch_value value;
     struct pod_launch_value *child_values; // owned
     struct inproc_handle **children;       // owned, with a reference each

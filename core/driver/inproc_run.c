@@ -59,6 +59,29 @@ static void run_discard(struct inproc *driver, struct inproc_handle *handle,
 
 // ------------------------------------------------------------------ buffers
 
+// The handle of a buffer that is to be allocated; NULL: no memory.
+static struct inproc_handle *run_buffer_new(const struct inproc_allocate *want,
+                                            uint64_t op)
+{
+    struct inproc_handle *handle =
+        pod_inproc_handle_new(INPROC_BUFFER, op, want->core);
+
+    if (handle == NULL)
+        return NULL;
+    handle->value.bytes = want->bytes;
+    if (!want->shaped)
+        return handle;
+    handle->shape = pod_malloc(sizeof(*handle->shape));
+    if (handle->shape == NULL) {
+        pod_free(handle);
+        return NULL;
+    }
+    *handle->shape = want->shape;
+    handle->value.shape = handle->shape;
+    handle->value.bytes = (uint64_t)pod_shape_bytes(&want->shape);
+    return handle;
+}
+
 static enum pod_code run_allocate(struct inproc *driver,
                                   struct inproc_part *part,
                                   struct inproc_outcome *outcome)
@@ -72,16 +95,9 @@ static enum pod_code run_allocate(struct inproc *driver,
     if (want->shaped && !pod_shape_is_array(&want->shape))
         return pod_err_set(err, POD_REASON_BAD_SHAPE,
                            "only arrays can be allocated by shape");
-    struct inproc_handle *handle =
-        pod_inproc_handle_new(INPROC_BUFFER, part->task->call.op, want->core);
+    struct inproc_handle *handle = run_buffer_new(want, part->task->call.op);
     if (handle == NULL)
         return run_no_memory(err);
-    handle->value.bytes = want->bytes;
-    if (want->shaped) {
-        handle->shape = want->shape;
-        handle->value.shape = &handle->shape;
-        handle->value.bytes = (uint64_t)pod_shape_bytes(&want->shape);
-    }
     code = driver->device->ops->allocate(
         driver->device, want->core, handle->value.shape, handle->value.bytes,
         &handle->buffer, err);

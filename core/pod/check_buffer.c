@@ -253,7 +253,7 @@ enum pod_code pod_check_copy_locked(struct pod_batch *batch, size_t item)
     if (!from->shape_unknown && !to->shape_unknown &&
         (from->bytes != to->bytes ||
          (from->has_shape && to->has_shape &&
-          !pod_shape_equal(&from->shape, &to->shape)))) {
+          !pod_shape_equal(from->shape, to->shape)))) {
         pod_err_set(batch->err, POD_REASON_SHAPE_MISMATCH,
                     "the buffers differ in shape or size (%llu and %llu bytes)",
                     (unsigned long long)from->bytes,

@@ -145,8 +145,8 @@ static void execute_outputs(struct pod_batch *batch, size_t item, size_t launch,
         if (shape == NULL)
             continue;
         buffer->has_shape = true;
-        buffer->shape = *pod_shape_leaf(&shape->result, i);
-        buffer->bytes = (uint64_t)pod_shape_bytes(&buffer->shape);
+        *buffer->shape = *pod_shape_leaf(&shape->result, i);
+        buffer->bytes = (uint64_t)pod_shape_bytes(buffer->shape);
         op->bytes = buffer->bytes;
         op->waits_for_memory =
             !pod_memory_fits(pod->cores[buffer->core], buffer->bytes);

@@ -38,7 +38,7 @@ static void execute_value(const struct pod_buffer *buffer,
     struct pod_launch_value *children = *rest;
 
     *value = (struct pod_launch_value){
-        .shape = buffer->has_shape ? &buffer->shape : NULL,
+        .shape = buffer->has_shape ? buffer->shape : NULL,
         .bytes = buffer->bytes,
         .is_tuple = buffer->is_tuple,
     };

@@ -29,10 +29,12 @@ struct pod_buffer {
     uint32_t host;
     bool has_shape; // an array's; false: raw, a tuple, or not known yet
     bool is_tuple;
-    bool shape_unknown;     // automatic output of a program not compiled yet
-    struct pod_shape shape; // an array's
-    uint64_t bytes;         // of an array; of a tuple the sum of its leaves
-    bool reserved;          // its bytes are counted in its core's reserved
+    bool shape_unknown; // automatic output of a program not compiled yet
+    bool reserved;      // its bytes are counted in its core's reserved
+    // An array's, owned; NULL: there will be none. It is larger than all the
+    // rest, and many buffers are raw.
+    struct pod_shape *shape;
+    uint64_t bytes; // of an array; of a tuple the sum of its leaves
     // The last operation that wrote it (the maker at first): pinned. Its
     // failure makes the buffer FAILED.
     struct pod_op *last_writer; // NULL once freed

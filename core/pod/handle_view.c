@@ -73,7 +73,7 @@ static enum pod_code buffer_lay(struct pod *pod, struct pod_op *op,
     if (buffer->is_tuple)
         view->shape.type = POD_TYPE_TUPLE;
     else if (buffer->has_shape)
-        view->shape = buffer->shape;
+        view->shape = *buffer->shape;
     buffer_lay_readers(buffer, carver, view);
     return POD_OK;
 }

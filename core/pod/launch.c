@@ -146,7 +146,7 @@ static void launch_read(struct pod *pod, struct pod_op *op,
     if (!launch_read_room(pod, op, late))
         return;
     if (buffer->has_shape) {
-        *op->shape = buffer->shape;
+        *op->shape = *buffer->shape;
     } else {
         pod_free(op->shape);
         op->shape = NULL;

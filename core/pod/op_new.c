@@ -98,10 +98,14 @@ static bool op_room_uses(struct pod_op *op, size_t reads, size_t writes)
 
 // ------------------------------------------------------------------- by kind
 
-static bool op_new_buffer(struct pod_op *op)
+static bool op_new_buffer(struct pod_op *op, bool shaped)
 {
     op->buffer = pod_calloc(1, sizeof(*op->buffer));
     if (op->buffer == NULL)
+        return false;
+    if (shaped)
+        op->buffer->shape = pod_malloc(sizeof(*op->buffer->shape));
+    if (shaped && op->buffer->shape == NULL)
         return false;
     op->buffer->handle.maker = op;
     op->buffer->nodes = 1;
@@ -127,14 +131,15 @@ static struct pod_blob *op_new_pattern(const struct pod *pod,
 static bool op_new_allocate(struct pod *pod, struct pod_op *op,
                             const struct pod_request *request)
 {
+    const struct pod_shape *shape = request->allocate.shape;
     uint64_t bytes = request->allocate.bytes;
 
-    if (!op_new_buffer(op))
+    if (!op_new_buffer(op, shape != NULL))
         return false;
-    if (request->allocate.shape != NULL) {
+    if (shape != NULL) {
         op->buffer->has_shape = true;
-        op->buffer->shape = *request->allocate.shape;
-        bytes = (uint64_t)pod_shape_bytes(request->allocate.shape);
+        *op->buffer->shape = *shape;
+        bytes = (uint64_t)pod_shape_bytes(shape);
     }
     op->buffer->bytes = bytes;
     op->bytes = bytes;
@@ -158,7 +163,7 @@ static bool op_new_tuple(struct pod_op *op, const struct pod_request *request)
 {
     size_t count = request->tuple.child_count;
 
-    if (!op_new_buffer(op))
+    if (!op_new_buffer(op, false))
         return false;
     op->buffer->is_tuple = true;
     op->buffer->child_count = count;
@@ -359,7 +364,7 @@ struct pod_op *pod_op_new_output(struct pod *pod)
 {
     struct pod_op *op = op_calloc(POD_KIND_ALLOCATE);
 
-    if (op != NULL && op_new_buffer(op)) {
+    if (op != NULL && op_new_buffer(op, true)) {
         op->auto_output = true;
         return op;
     }
@@ -403,6 +408,7 @@ static void op_free_buffer(struct pod_buffer *buffer)
     if (buffer == NULL)
         return;
     pod_failure_unref(buffer->handle.loss);
+    pod_free(buffer->shape);
     pod_free(buffer->child_numbers);
     pod_free(buffer->children);
     pod_free(buffer);

@@ -226,7 +226,7 @@ static void outbox_allocate(const struct pod_call *call,
 
     call->host->driver->ops->allocate(
         call->host->driver, driver_call, call->worker_core,
-        buffer->has_shape ? &buffer->shape : NULL, buffer->bytes);
+        buffer->has_shape ? buffer->shape : NULL, buffer->bytes);
 }
 
 static void outbox_tuple(const struct pod_call *call,

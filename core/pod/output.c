@@ -36,7 +36,7 @@ static bool output_take_shape(struct pod *pod, struct pod_op *op,
                                "the program's result is no array");
         return false;
     }
-    buffer->shape = *shape;
+    *buffer->shape = *shape;
     buffer->has_shape = true;
     buffer->shape_unknown = false;
     buffer->bytes = (uint64_t)pod_shape_bytes(shape);
@@ -145,7 +145,7 @@ static void output_make_leaves(struct pod *pod, struct pod_op *op,
         output_set_leaf(pod, op, leaves[i], i);
         leaves[i]->trace = pod_trace_ref(op->trace);
         leaves[i]->buffer->has_shape = true;
-        leaves[i]->buffer->shape = *shape;
+        *leaves[i]->buffer->shape = *shape;
         leaves[i]->buffer->bytes = (uint64_t)pod_shape_bytes(shape);
         leaves[i]->bytes = leaves[i]->buffer->bytes;
         op->buffer->bytes += leaves[i]->bytes;
