@@ -16,11 +16,14 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/base/mem.h"
 
 enum {
     // First touch of fresh pages costs more than the copy: keep big blocks.
     PROCESS_MMAP_THRESHOLD = 1 << 30,
     PROCESS_TRIM_THRESHOLD = 1 << 30,
+    // How often it is looked whether memory is to be given back all the same.
+    PROCESS_TIDY_MS = 2000,
 };
 
 // What comes through the pipe.
@@ -72,14 +75,16 @@ enum pod_code process_catch_signals(struct pod_err *err)
     return POD_OK;
 }
 
-// What comes out of the pipe next; 0: nothing yet. Not a bare read, which the
+// What comes out of the pipe next; 0: nothing in that time, or nothing yet. Not a bare read, which the
 // kernel would begin anew after a handler: a sanitizer that puts handlers off
 // until a call returns would never run them.
-static char process_next(void)
+static char process_next(int timeout_ms)
 {
     struct pollfd pipe_end = {.fd = process_pipe[0], .events = POLLIN};
     char byte = PROCESS_END;
-    int ready = poll(&pipe_end, 1, -1);
+    int ready = poll(&pipe_end, 1, timeout_ms);
+    if (ready == 0)
+        return 0;
     if (ready < 0 || read(process_pipe[0], &byte, 1) < 0)
         return errno == EINTR ? 0 : PROCESS_END;
     return byte;
@@ -87,10 +92,13 @@ static char process_next(void)
 
 void process_await_end(void (*hang_up)(void *arg), void *arg)
 {
+    struct pod_mem_watch memory = {.most = 0};
     char byte;
-    while ((byte = process_next()) != PROCESS_END) {
+    while ((byte = process_next(PROCESS_TIDY_MS)) != PROCESS_END) {
         if (byte == PROCESS_HANG_UP && hang_up != NULL)
             hang_up(arg);
+        if (byte == 0 && pod_mem_watch_due(&memory, pod_mem_live()))
+            malloc_trim(0);
     }
 }
 
@@ -99,7 +107,7 @@ static void *process_watch_second(void *arg)
     char byte = 0;
     (void)arg;
     while (byte != PROCESS_END && byte != PROCESS_QUIT)
-        byte = process_next();
+        byte = process_next(-1);
     if (byte == PROCESS_QUIT)
         return NULL;
     pod_log(POD_LOG_WARN, process_second.component,

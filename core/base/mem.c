@@ -7,6 +7,8 @@
 #include <string.h>
 
 enum { MEM_SMALL_BYTES = 1024 };
+// Some hundred bytes each: not worth a pause for less.
+enum { MEM_WATCH_BLOCKS = 250000 };
 
 static atomic_long mem_live;
 
@@ -121,4 +123,18 @@ void pod_mem_fail_after(long successes, long failures)
 long pod_mem_live(void)
 {
     return atomic_load(&mem_live);
+}
+
+bool pod_mem_watch_due(struct pod_mem_watch *watch, long live)
+{
+    bool falls = live < watch->last;
+
+    watch->last = live;
+    if (live > watch->most)
+        watch->most = live;
+    if (falls || watch->most - live < MEM_WATCH_BLOCKS ||
+        live > watch->most / 2)
+        return false;
+    watch->most = live;
+    return true;
 }

@@ -6,6 +6,7 @@
 #ifndef POD_BASE_MEM_H
 #define POD_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 // As malloc, but a request of 0 bytes gives a pointer too.
@@ -23,10 +24,22 @@ char *pod_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 // NULL is allowed.
 void pod_free(void *block);
 
+// The C library keeps what is freed for what is allocated next, which is fast
+// and, after something large is over, much. This says when to give it back to
+// the system (malloc_trim, which others that allocate may have to wait for):
+// when far fewer blocks live than did, and their number falls no more.
+struct pod_mem_watch { // zero-initialised
+    long most;         // since memory was given back last
+    long last;
+};
+
+// Called now and then with pod_mem_live(), by one thread.
+bool pod_mem_watch_due(struct pod_mem_watch *watch, long live);
+
 // Tests: let `successes` more allocations of the whole process succeed, then
 // fail `failures` of them. (-1, 0) turns it off, the state at start.
 void pod_mem_fail_after(long successes, long failures);
-// Tests: how many blocks are allocated now.
+// How many blocks are allocated now.
 long pod_mem_live(void);
 
 #endif
