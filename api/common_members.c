@@ -147,7 +147,7 @@ static enum pod_code common_query_after(struct api_request *req,
                                         struct pod_err *err)
 {
     const char *list = NULL;
-    enum pod_code code = api_query_text(req, "after", &list, err);
+    enum pod_code code = api_query_free_text(req, "after", &list, err);
     if (code != POD_OK || list == NULL)
         return code;
     size_t count = common_list_length(list);
@@ -232,7 +232,7 @@ static enum pod_code common_query_name(struct api_request *req,
                                        struct pod_request *out,
                                        struct pod_err *err)
 {
-    enum pod_code code = api_query_text(req, "name", &out->name, err);
+    enum pod_code code = api_query_free_text(req, "name", &out->name, err);
     if (code != POD_OK || out->name == NULL)
         return code;
     size_t length = strlen(out->name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/events/{op}: one operation: reading and waiting, cancelling, and its
 // neighbours.
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/body.h"
@@ -228,7 +230,7 @@ static enum pod_code event_read_walk(struct api_request *req,
                                      struct event_walk *walk,
                                      struct pod_err *err)
 {
-    const char *depth = NULL;
+    char depth[24];
     const char *token = NULL;
     walk->depth = 1;
     walk->limit = API_PAGE_DEFAULT;
@@ -236,14 +238,17 @@ static enum pod_code event_read_walk(struct api_request *req,
     enum pod_code code =
         api_query_enum(req, "direction", event_directions, 2, &walk->down, err);
     if (code == POD_OK)
-        code =
-            api_query_uint(req, "depth", 1, EVENT_DEPTH_MAX, &walk->depth, err);
+        code = api_query_uint(req, "depth", 1, UINT64_MAX, &walk->depth, err);
     if (code == POD_OK)
-        code = api_query_uint(req, "limit", 1, API_PAGE_MAX, &walk->limit, err);
-    if (code == POD_OK)
-        code = api_query_text(req, "depth", &depth, err);
+        code = api_query_uint(req, "limit", 1, UINT64_MAX, &walk->limit, err);
     if (code == POD_OK)
         code = api_query_text(req, "page_token", &token, err);
+    // What is larger is taken as the largest, as of any page.
+    if (walk->depth > EVENT_DEPTH_MAX)
+        walk->depth = EVENT_DEPTH_MAX;
+    if (walk->limit > API_PAGE_MAX)
+        walk->limit = API_PAGE_MAX;
+    (void)snprintf(depth, sizeof(depth), "%" PRIu64, walk->depth);
     api_page_filter(&walk->page, api_param(req, 0),
                     event_directions[walk->down]);
     api_page_filter(&walk->page, "depth", depth);

@@ -8,6 +8,8 @@
 
 #include "api/http_internal.h"
 
+enum { GUARD_PORT_MAX = 65535 };
+
 // ------------------------------------------------------------------ framing
 
 struct guard_headers {
@@ -87,6 +89,21 @@ static enum pod_code guard_framing(const struct guard_headers *seen,
 
 // --------------------------------------------------------------------- Host
 
+// A port, which may be left out behind its colon.
+static bool guard_port(const char *text, size_t length)
+{
+    unsigned long port = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+        port = port * 10 + (unsigned long)(text[i] - '0');
+        if (port > GUARD_PORT_MAX)
+            return false;
+    }
+    return true;
+}
+
 // Takes the port off: "[::1]:80" is "[::1]". False if it is malformed.
 static bool guard_host_name(const char *text, size_t length, char out_name[256])
 {
@@ -105,10 +122,8 @@ static bool guard_host_name(const char *text, size_t length, char out_name[256])
     }
     if (end == 0 || (end < length && text[end] != ':'))
         return false;
-    for (size_t i = end + 1; i < length; i++) {
-        if (!isdigit((unsigned char)text[i]) || i > end + 5)
-            return false;
-    }
+    if (end < length && !guard_port(text + end + 1, length - end - 1))
+        return false;
     for (size_t i = 0; i < end; i++) {
         if (!isalnum((unsigned char)text[i]) &&
             strchr("-._[]:", text[i]) == NULL)

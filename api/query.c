@@ -24,8 +24,8 @@ const char *api_query_next(struct api_request *req, const char *name,
     return NULL;
 }
 
-enum pod_code api_query_text(struct api_request *req, const char *name,
-                             const char **out_value, struct pod_err *err)
+enum pod_code api_query_free_text(struct api_request *req, const char *name,
+                                  const char **out_value, struct pod_err *err)
 {
     size_t cursor = 0;
     const char *value = api_query_next(req, name, &cursor);
@@ -33,6 +33,21 @@ enum pod_code api_query_text(struct api_request *req, const char *name,
     if (value != NULL && api_query_next(req, name, &cursor) != NULL)
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
                            "parameter \"%s\" is given twice", name);
+    *out_value = value;
+    return POD_OK;
+}
+
+enum pod_code api_query_text(struct api_request *req, const char *name,
+                             const char **out_value, struct pod_err *err)
+{
+    const char *value = NULL;
+
+    enum pod_code code = api_query_free_text(req, name, &value, err);
+    if (code != POD_OK)
+        return code;
+    if (value != NULL && pod_text_has_control(value, strlen(value)))
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "the value of parameter \"%s\" is malformed", name);
     *out_value = value;
     return POD_OK;
 }

@@ -3,9 +3,8 @@
 //
 // Each function names a parameter and so makes it known; api_query_end refuses
 // the others. A parameter that is asked for once and given twice is
-// BAD_PARAMETER with its name. Values are percent-decoded ('+' is a space),
-// UTF-8 without control characters (else the request was refused before the
-// handler saw it).
+// BAD_PARAMETER with its name. Values are percent-decoded ('+' is a space)
+// UTF-8, else the request was refused before the handler saw it.
 #ifndef POD_API_QUERY_H
 #define POD_API_QUERY_H
 
@@ -15,12 +14,17 @@
 
 #include "api/http.h"
 
-// *out_value is borrowed from the request; NULL when absent.
+// *out_value is borrowed from the request; NULL when absent. With a control
+// character: BAD_PARAMETER.
 enum pod_code api_query_text(struct api_request *req, const char *name,
                              const char **out_value, struct pod_err *err)
     __attribute__((warn_unused_result));
+// The same for text that the caller checks, control characters too.
+enum pod_code api_query_free_text(struct api_request *req, const char *name,
+                                  const char **out_value, struct pod_err *err)
+    __attribute__((warn_unused_result));
 // The next value of a parameter that may stand several times; start with
-// *cursor = 0. NULL at the end.
+// *cursor = 0. NULL at the end. To be checked likewise.
 const char *api_query_next(struct api_request *req, const char *name,
                            size_t *cursor);
 // *out_value keeps what it held when the parameter is absent; so below.

@@ -37,7 +37,8 @@ static int target_hex(char c)
     return -1;
 }
 
-// Decodes `length` bytes into `out` (as large, and a NUL). False: malformed.
+// Decodes `length` bytes into `out` (as large, and a NUL). False: malformed, or
+// no text.
 static bool target_decode(const char *from, size_t length, bool plus_is_space,
                           char *out)
 {
@@ -59,8 +60,12 @@ static bool target_decode(const char *from, size_t length, bool plus_is_space,
     }
     out[used] = '\0';
     // A NUL inside makes the text shorter than what was written.
-    return strlen(out) == used && pod_utf8_valid(out, used) &&
-           !pod_text_has_control(out, used);
+    return strlen(out) == used && pod_utf8_valid(out, used);
+}
+
+static bool target_has_control(const char *decoded)
+{
+    return pod_text_has_control(decoded, strlen(decoded));
 }
 
 static bool target_has_bad_escape(const char *path, size_t length)
@@ -95,7 +100,8 @@ static enum pod_code target_parameter(struct api_request *req,
     if (name == NULL || value == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the query");
-    if (!target_decode(start, name_length, true, name))
+    if (!target_decode(start, name_length, true, name) ||
+        target_has_control(name))
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
                            "the name of a query parameter is malformed");
     if (equals != NULL && !target_decode(equals + 1, value_length, true, value))
@@ -149,7 +155,8 @@ enum pod_code api_target_parse(struct api_request *req, struct pod_err *err)
     if (decoded == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the path");
-    if (!target_decode(path, length, false, decoded))
+    if (!target_decode(path, length, false, decoded) ||
+        target_has_control(decoded))
         return pod_err_set(err, POD_REASON_BAD_FRAMING,
                            "the path is not percent-encoded UTF-8");
     if (length == 0 && path != req->target)

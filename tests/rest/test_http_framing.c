@@ -88,22 +88,19 @@ static void expect_bad(const char *request)
 static void test_hosts(void **state)
 {
     static const char *const ours[] = {
-        "localhost", "LOCALHOST:99", "127.0.0.1",   "127.9.9.9:1",
-        "[::1]",     "[::1]:8480",   "pod.example", "Pod.Example:443"};
-    static const char *const others[] = {"evil.example",
-                                         "localhost.evil.example",
-                                         "127.0.0.1.evil",
-                                         "[::2]",
-                                         "localhost:http",
-                                         "localhost:123456",
-                                         "localhost@evil",
-                                         "127.1",
-                                         "",
-                                         "localhost, evil",
-                                         "[::1",
-                                         "localhost:80:80",
-                                         "podXexample",
-                                         "10.0.0.1"};
+        "localhost",       "LOCALHOST:99",   "127.0.0.1", "127.9.9.9:1",
+        "localhost:65535", "[::1]:",         "[::1]",     "[::1]:8480",
+        "pod.example",     "Pod.Example:443"};
+    static const char *const others[] = {
+        "evil.example",    "localhost.evil.example",
+        "127.0.0.1.evil",  "[::2]",
+        "localhost:http",  "localhost:123456",
+        "localhost:65536", "[::1]:99999",
+        "localhost:-1",    "localhost@evil",
+        "127.1",           "",
+        "localhost, evil", "[::1",
+        "localhost:80:80", "podXexample",
+        "10.0.0.1"};
     static const char *const methods[] = {"GET", "HEAD", "POST", "OPTIONS"};
     char request[512];
 

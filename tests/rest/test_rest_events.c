@@ -432,6 +432,9 @@ static void dependencies_both_ways(void **state)
     static const char *const bad[] = {
         "direction=sideways", "depth=0", "depth=-1",
         "depth=abc",          "limit=0", "limit=-1"};
+    // More than there may be is as much as there may be, of a token too.
+    static const char *const large[] = {"depth=1000", "depth=1001",
+                                        "depth=4294967296"};
     char op[32];
     char path[160];
     rest_spin_start(rest, &spin, op);
@@ -464,6 +467,21 @@ static void dependencies_both_ways(void **state)
         (void)snprintf(path, sizeof(path), "/v1/events/%s/dependencies?%s", op,
                        bad[i]);
         rest_is_problem(rest_get(rest, path), 400, "BAD_PARAMETER");
+    }
+    next[0] = '\0';
+    for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+        (void)snprintf(path, sizeof(path),
+                       "/v1/events/%s/dependencies?direction=down&%s%s%s", op,
+                       large[i], i == 0 ? "&limit=1" : "&limit=1001", next);
+        answer = rest_json(rest_get(rest, path), 200);
+        events = json_object_get(answer, "events");
+        assert_int_equal(json_array_size(events), 1);
+        assert_string_equal(rest_text(json_array_get(events, 0), "id"),
+                            rest_text(i == 0 ? first : second, "id"));
+        if (i == 0)
+            (void)snprintf(next, sizeof(next), "&page_token=%s",
+                           rest_text(answer, "next_page_token"));
+        json_decref(answer);
     }
     json_decref(second);
     json_decref(first);

@@ -355,9 +355,11 @@ static void test_buffer(void **state)
     struct hand_pod hand;
     struct pod_buffer_view view;
     struct pod_use uses[READERS];
+    struct pod_shape shape;
     struct pod_buffer buffer = {.core = 3,
                                 .host = 1,
                                 .has_shape = true,
+                                .shape = &shape,
                                 .bytes = 8,
                                 .last_writer_number = 6};
     char name[] = "weights";
@@ -369,8 +371,8 @@ static void test_buffer(void **state)
     op->name = name;
     buffer.handle.maker = op;
     pod_list_init(&buffer.readers);
-    assert_int_equal(
-        pod_shape_array(&buffer.shape, POD_TYPE_F32, 1, dims, NULL), POD_OK);
+    assert_int_equal(pod_shape_array(&shape, POD_TYPE_F32, 1, dims, NULL),
+                     POD_OK);
     for (size_t i = 0; i < READERS; i++) {
         // Number 2 reads it twice.
         uses[i].op = i == 1 ? uses[0].op
