@@ -27,10 +27,14 @@ static json_t *handle_shape(const struct pod_shape *shape)
 json_t *api_buffer_json(const struct pod_buffer_view *view)
 {
     struct api_build buffer = api_build_object();
-    bool array = view->has_shape && pod_shape_is_array(&view->shape);
+    json_t *shape = json_null();
+    if (view->has_shape && pod_shape_is_array(&view->shape))
+        shape = handle_shape(&view->shape);
+    else if (view->tuple_shape != NULL)
+        shape = json_string_nocheck(view->tuple_shape);
     api_set_id(&buffer, "id", POD_REF_BUFFER, view->number);
     api_set_word(&buffer, "state", pod_handle_state_name(view->state));
-    api_set(&buffer, "shape", array ? handle_shape(&view->shape) : json_null());
+    api_set(&buffer, "shape", shape);
     api_set_u64(&buffer, "bytes", view->bytes);
     api_set_number(&buffer, "core", view->core);
     api_set_number(&buffer, "host", view->host);

@@ -198,18 +198,15 @@ static void check_undo_free(struct pod_op *op)
     if (buffer == NULL)
         return;
     buffer->handle.freed_by = 0;
-    for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
-        buffer->children[i]->tuple_uses++;
+    pod_tuple_hold_locked(buffer);
 }
 
 void pod_check_undo_locked(struct pod *pod, struct pod_op *op)
 {
     if (op->kind == POD_KIND_ALLOCATE)
         pod_memory_release_locked(pod, op->buffer);
-    if (op->kind == POD_KIND_ALLOCATE_TUPLE) {
-        for (size_t i = 0; i < op->buffer->child_count; i++)
-            op->buffer->children[i]->tuple_uses--;
-    }
+    if (op->kind == POD_KIND_ALLOCATE_TUPLE)
+        pod_tuple_let_go_locked(op->buffer);
     if (op->kind == POD_KIND_FREE)
         check_undo_free(op);
     if (op->kind == POD_KIND_LOAD) {

@@ -135,8 +135,7 @@ enum pod_code pod_check_tuple_locked(struct pod_batch *batch, size_t item)
     }
     if (pod_check_place_locked(batch->pod, tuple->core, batch->err) != POD_OK)
         return pod_batch_at(batch, item, "/tuple");
-    for (size_t i = 0; i < tuple->child_count; i++)
-        tuple->children[i]->tuple_uses++;
+    pod_tuple_hold_locked(tuple);
     op->host = tuple->host;
     op->core = tuple->core;
     op->bytes = tuple->bytes;
@@ -271,20 +270,41 @@ enum pod_code pod_check_copy_locked(struct pod_batch *batch, size_t item)
     return POD_OK;
 }
 
+// A tuple in which it has several places has them next to each other.
+static enum pod_code check_stands_in_tuple(const struct pod_batch *batch,
+                                           size_t item,
+                                           const struct pod_buffer *buffer)
+{
+    const struct pod_buffer *before = NULL;
+    struct pod_str text = {0};
+
+    for (struct pod_list *at = buffer->tuples.next;
+         at != &buffer->tuples && text.length < POD_ERR_TEXT_BYTES;
+         at = at->next) {
+        const struct pod_buffer *tuple =
+            POD_CONTAINER(at, struct pod_tuple_place, link)->tuple;
+        if (tuple != before)
+            pod_str_printf(&text, " buf-%llu",
+                           (unsigned long long)tuple->handle.maker->number);
+        before = tuple;
+    }
+    pod_err_set(batch->err, POD_REASON_IN_USE,
+                "buf-%llu stands in%s, a tuple that is not freed",
+                (unsigned long long)buffer->handle.maker->number,
+                text.data == NULL ? "" : text.data);
+    pod_str_fini(&text);
+    return pod_batch_at(batch, item, "/buffer");
+}
+
 enum pod_code pod_check_free_buffer_locked(struct pod_batch *batch, size_t item,
                                            struct pod_buffer *buffer)
 {
     struct pod_op *op = batch->items[item].op;
 
-    if (buffer->tuple_uses > 0) {
-        pod_err_set(batch->err, POD_REASON_IN_USE,
-                    "buf-%llu stands in a tuple that is not freed",
-                    (unsigned long long)buffer->handle.maker->number);
-        return pod_batch_at(batch, item, "/buffer");
-    }
+    if (!pod_list_empty(&buffer->tuples))
+        return check_stands_in_tuple(batch, item, buffer);
     check_target(op, buffer);
     buffer->handle.freed_by = op->number;
-    for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
-        buffer->children[i]->tuple_uses--;
+    pod_tuple_let_go_locked(buffer);
     return POD_OK;
 }

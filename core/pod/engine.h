@@ -53,6 +53,13 @@ struct pod_op *pod_op_new(struct pod *pod, const struct pod_request *request,
                           const size_t *auto_counts);
 // A record of an ALLOCATE for an automatic output.
 struct pod_op *pod_op_new_output(struct pod *pod);
+// Room for a tuple's children; false: no memory.
+bool pod_tuple_room(struct pod_buffer *tuple, size_t count)
+    __attribute__((warn_unused_result));
+// A buffer stands, or stands no more, in the way of freeing its children. Does
+// nothing to one that is no tuple, or lets go a second time.
+void pod_tuple_hold_locked(struct pod_buffer *buffer);
+void pod_tuple_let_go_locked(struct pod_buffer *buffer);
 // Any record, whatever it has. NULL is allowed.
 void pod_op_free(struct pod *pod, struct pod_op *op);
 // What only matters until it is settled. Without the lock or with it.

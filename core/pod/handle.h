@@ -23,6 +23,12 @@ struct pod_handle {
     struct pod_failure *loss; // why; NULL unless lost
 };
 
+// Where a buffer stands in a tuple.
+struct pod_tuple_place {
+    struct pod_list link; // in the child's tuples, until the tuple is freed
+    struct pod_buffer *tuple;
+};
+
 struct pod_buffer {
     struct pod_handle handle;
     uint32_t core;
@@ -40,10 +46,11 @@ struct pod_buffer {
     struct pod_op *last_writer; // NULL once freed
     uint64_t last_writer_number;
     struct pod_list readers; // pod_use.link: unsettled readers since then
-    uint32_t tuple_uses;     // live tuples that it stands in, each place counts
+    struct pod_list tuples;  // pod_tuple_place.link: in live ones
     // Tuples. The records are valid while the tuple is not freed.
     uint64_t *child_numbers;
     struct pod_buffer **children;
+    struct pod_tuple_place *places; // as many
     size_t child_count;
     uint32_t depth; // of tuples in tuples; 0 for an array
     size_t nodes;   // buffers in it, itself counted

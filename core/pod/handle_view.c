@@ -42,6 +42,42 @@ static void buffer_lay_readers(struct pod_buffer *buffer,
     view->reader_count = count;
 }
 
+// False: the shape of a part is not known.
+static bool buffer_print_shape(const struct pod_buffer *buffer,
+                               struct pod_str *out)
+{
+    bool known = buffer->is_tuple || buffer->has_shape;
+
+    if (buffer->has_shape)
+        pod_shape_print(buffer->shape, !pod_shape_is_row_major(buffer->shape),
+                        out);
+    if (!buffer->is_tuple)
+        return known;
+    pod_str_puts(out, "(");
+    for (size_t i = 0; known && i < buffer->child_count; i++) {
+        pod_str_puts(out, i == 0 ? "" : ", ");
+        known = buffer_print_shape(buffer->children[i], out);
+    }
+    pod_str_puts(out, ")");
+    return known;
+}
+
+// Others wait meanwhile, so it must not be large.
+static const char *buffer_lay_tuple(const struct pod_buffer *buffer,
+                                    struct pod_carver *carver)
+{
+    struct pod_str text = {0};
+    const char *shape = NULL;
+
+    if (!buffer->is_tuple || buffer->handle.free_done ||
+        buffer->nodes > POD_TUPLE_SHOWN + 1)
+        return NULL;
+    if (buffer_print_shape(buffer, &text) && !text.failed)
+        shape = pod_carve_text(carver, text.data);
+    pod_str_fini(&text);
+    return shape;
+}
+
 static enum pod_code buffer_lay(struct pod *pod, struct pod_op *op,
                                 const struct pod_event_filter *filter,
                                 struct pod_carver *carver, void *out_view,
@@ -68,6 +104,7 @@ static enum pod_code buffer_lay(struct pod *pod, struct pod_op *op,
                                    buffer->child_count, sizeof(uint64_t)),
         .child_count = buffer->child_count,
         .name = pod_carve_text(carver, op->name),
+        .tuple_shape = buffer_lay_tuple(buffer, carver),
         .memory = carver->base,
     };
     if (buffer->is_tuple)

@@ -111,7 +111,34 @@ static bool op_new_buffer(struct pod_op *op, bool shaped)
     op->buffer->nodes = 1;
     pod_list_init(&op->buffer->handle.host_link);
     pod_list_init(&op->buffer->readers);
+    pod_list_init(&op->buffer->tuples);
     return true;
+}
+
+bool pod_tuple_room(struct pod_buffer *tuple, size_t count)
+{
+    tuple->child_numbers = pod_calloc(count, sizeof(uint64_t));
+    tuple->children = pod_calloc(count, sizeof(struct pod_buffer *));
+    tuple->places = pod_calloc(count, sizeof(*tuple->places));
+    for (size_t i = 0; tuple->places != NULL && i < count; i++) {
+        pod_list_init(&tuple->places[i].link);
+        tuple->places[i].tuple = tuple;
+    }
+    return tuple->child_numbers != NULL && tuple->children != NULL &&
+           tuple->places != NULL;
+}
+
+void pod_tuple_hold_locked(struct pod_buffer *buffer)
+{
+    for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
+        pod_list_push_back(&buffer->children[i]->tuples,
+                           &buffer->places[i].link);
+}
+
+void pod_tuple_let_go_locked(struct pod_buffer *buffer)
+{
+    for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
+        pod_list_remove(&buffer->places[i].link);
 }
 
 // One element, repeated: as much as one piece of the transfer needs.
@@ -167,9 +194,7 @@ static bool op_new_tuple(struct pod_op *op, const struct pod_request *request)
         return false;
     op->buffer->is_tuple = true;
     op->buffer->child_count = count;
-    op->buffer->child_numbers = pod_calloc(count, sizeof(uint64_t));
-    op->buffer->children = pod_calloc(count, sizeof(struct pod_buffer *));
-    return op->buffer->child_numbers != NULL && op->buffer->children != NULL;
+    return pod_tuple_room(op->buffer, count);
 }
 
 static bool op_new_write(struct pod *pod, struct pod_op *op,
@@ -411,6 +436,7 @@ static void op_free_buffer(struct pod_buffer *buffer)
     pod_free(buffer->shape);
     pod_free(buffer->child_numbers);
     pod_free(buffer->children);
+    pod_free(buffer->places);
     pod_free(buffer);
 }
 

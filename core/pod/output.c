@@ -83,7 +83,6 @@ static void output_set_leaf(struct pod *pod, struct pod_op *tuple,
     buffer->last_writer_number = leaf->number;
     tuple->buffer->children[index] = buffer;
     tuple->buffer->child_numbers[index] = leaf->number;
-    buffer->tuple_uses = tuple->buffer->handle.freed_by == 0 ? 1 : 0;
     pod_pin(leaf);
 }
 
@@ -113,10 +112,7 @@ static bool output_reserve(struct pod *pod, struct pod_buffer *tuple,
                            size_t count, size_t **out_starts)
 {
     *out_starts = pod_calloc(count + 1, sizeof(size_t));
-    tuple->child_numbers = pod_calloc(count, sizeof(uint64_t));
-    tuple->children = pod_calloc(count, sizeof(struct pod_buffer *));
-    return *out_starts != NULL && tuple->child_numbers != NULL &&
-           tuple->children != NULL &&
+    return *out_starts != NULL && pod_tuple_room(tuple, count) &&
            pod_table_reserve(&pod->table, pod->last_number + 1, count) &&
            pod_sched_reserve(pod->sched, count, 0, NULL, 0, NULL) == POD_OK;
 }
@@ -151,6 +147,8 @@ static void output_make_leaves(struct pod *pod, struct pod_op *op,
         op->buffer->bytes += leaves[i]->bytes;
         pod_memory_reserve_locked(pod, leaves[i]->buffer);
     }
+    if (op->buffer->handle.freed_by == 0)
+        pod_tuple_hold_locked(op->buffer);
     op->bytes = op->buffer->bytes;
     op->open_leaves = (uint32_t)count;
     pod_admit_locked(pod, leaves, count, starts, after);

@@ -154,11 +154,17 @@ enum pod_handle_state {
 
 const char *pod_handle_state_name(enum pod_handle_state state);
 
+enum { POD_TUPLE_SHOWN = 256 };
+
 struct pod_buffer_view {
     uint64_t number;
     enum pod_handle_state state;
     bool has_shape;         // false: raw, or not known yet
     struct pod_shape shape; // an array's; of a tuple its type is TUPLE, empty
+    // A tuple's with those of its parts, "(f32[2], s32[])". NULL: no tuple, or
+    // one that is freed, has a part without a known shape, or has more than
+    // POD_TUPLE_SHOWN buffers in it.
+    const char *tuple_shape;
     uint64_t bytes;
     uint32_t core;
     uint32_t host;

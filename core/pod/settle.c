@@ -22,6 +22,7 @@ static void settle_buffer_gone(struct pod *pod, struct pod_buffer *buffer)
     pod_memory_release_locked(pod, buffer);
     pod_list_remove(&buffer->handle.host_link);
     pod_hazard_forget_locked(pod, buffer);
+    pod_tuple_let_go_locked(buffer);
     for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
         pod_unpin_locked(pod, buffer->children[i]->handle.maker);
 }
@@ -198,10 +199,9 @@ static void history_expire_handle(struct pod *pod, struct pod_op *op)
         if (writer != NULL && writer != op)
             pod_unpin_locked(pod, writer);
         pod->hosts[buffer->host]->buffers--;
-        for (size_t i = 0; i < buffer->child_count; i++) {
-            buffer->children[i]->tuple_uses--;
+        pod_tuple_let_go_locked(buffer);
+        for (size_t i = 0; i < buffer->child_count; i++)
             pod_unpin_locked(pod, buffer->children[i]->handle.maker);
-        }
     }
     if (op->program != NULL && op->program->compiled != NULL) {
         struct pod_compiled *compiled = op->program->compiled;

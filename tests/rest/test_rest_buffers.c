@@ -252,6 +252,13 @@ static void copies(void **state)
         "NOT_FOUND");
 }
 
+static struct rest_answer ask_to_free(struct rest *rest, const char *id)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s", id);
+    return rest_ask(rest, "DELETE", path, NULL, NULL, 0);
+}
+
 static void tuples(void **state)
 {
     struct rest *rest = *state;
@@ -270,9 +277,49 @@ static void tuples(void **state)
     assert_non_null(strstr(answer.body, a));
     assert_non_null(strstr(answer.body, b));
     rest_is_problem(answer, 422, "IS_A_TUPLE");
-    (void)snprintf(path, sizeof(path), "/v1/buffers/%s", a);
-    rest_is_problem(rest_ask(rest, "DELETE", path, NULL, NULL, 0), 409,
-                    "IN_USE");
+    answer = ask_to_free(rest, a);
+    (void)snprintf(body, sizeof(body), "%s stands in %s, ", a, tuple);
+    assert_non_null(strstr(answer.body, body));
+    rest_is_problem(answer, 409, "IN_USE");
+    json_decref(rest_json(ask_to_free(rest, tuple), 202));
+    json_decref(rest_json(ask_to_free(rest, a), 202));
+}
+
+// A tuple of `count` times the buffer.
+static const char *make_tuple(struct rest *rest, const char *part, size_t count)
+{
+    struct pod_str text = {0};
+    for (size_t i = 0; i < count; i++)
+        pod_str_printf(&text, "%s\"%s\"", i == 0 ? "{\"tuple\":[" : ",", part);
+    pod_str_puts(&text, "]}");
+    assert_false(text.failed);
+    const char *id = make(rest, text.data);
+    pod_str_fini(&text);
+    return id;
+}
+
+static void tuples_show_the_shapes_of_their_parts(void **state)
+{
+    struct rest *rest = *state;
+    char a[32];
+    char b[32];
+    char body[96];
+    (void)snprintf(a, sizeof(a), "%s",
+                   make(rest, "{\"core\":0,\"shape\":\"f32[2,3]{0,1}\"}"));
+    (void)snprintf(b, sizeof(b), "%s",
+                   make(rest, "{\"core\":0,\"shape\":\"s32[]\"}"));
+    (void)snprintf(body, sizeof(body), "{\"tuple\":[\"%s\",\"%s\"]}", a, b);
+    const char *flat = make(rest, body);
+    is_shape(rest, flat, "(f32[2,3]{0,1}, s32[])", "28");
+    (void)snprintf(body, sizeof(body), "{\"tuple\":[\"%s\",\"%s\"]}", b, flat);
+    is_shape(rest, make(rest, body), "(s32[], (f32[2,3]{0,1}, s32[]))", "32");
+    (void)snprintf(body, sizeof(body), "{\"tuple\":[\"%s\",\"%s\"]}", b,
+                   make(rest, "{\"core\":0,\"bytes\":\"8\"}"));
+    is_shape(rest, make(rest, body), NULL, "12");
+    json_t *most = buffer(rest, make_tuple(rest, b, 256));
+    assert_int_equal(strlen(rest_text(most, "shape")), 256 * strlen("s32[], "));
+    json_decref(most);
+    is_shape(rest, make_tuple(rest, b, 257), NULL, "1028");
 }
 
 static void lists_page_without_gaps(void **state)
@@ -317,6 +364,7 @@ int main(void)
         cmocka_unit_test(freeing_twice),
         cmocka_unit_test(copies),
         cmocka_unit_test(tuples),
+        cmocka_unit_test(tuples_show_the_shapes_of_their_parts),
         cmocka_unit_test(lists_page_without_gaps),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -409,7 +409,7 @@ static void test_tuple(void **state)
     struct pod_buffer buffer = {.is_tuple = true,
                                 .child_numbers = children,
                                 .child_count = 3,
-                                .handle = {.freed_by = 9}};
+                                .handle = {.freed_by = 9, .free_done = true}};
 
     hand_pod_init(&hand);
     struct pod_op *op =
@@ -422,6 +422,7 @@ static void test_tuple(void **state)
     assert_true(view.has_shape);
     assert_int_equal(view.shape.type, POD_TYPE_TUPLE);
     assert_int_equal(view.shape.child_count, 0);
+    assert_null(view.tuple_shape);
     assert_int_equal(view.child_count, 3);
     assert_memory_equal(view.children, children, sizeof(children));
     assert_int_equal(view.state, POD_HANDLE_FREED);
