@@ -70,6 +70,8 @@ struct api_submission {
     size_t shown;           // the request whose event is the answer
     size_t made_by;         // the request that makes what Location names
     enum pod_ref_kind made; // and what that is; POD_REF_NONE: nothing
+    // Called when `shown` was admitted, to add headers; or NULL.
+    void (*admitted)(struct api_request *req, uint64_t number);
     // Set by api_submission_end.
     int64_t wait_ns;
     bool waits;

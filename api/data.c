@@ -73,6 +73,14 @@ void api_data_set_etag(const struct api_request *req, struct api_data *data,
     data_print_etag(req, writer, data->form, data->etag);
 }
 
+void api_data_etag_header(struct api_request *req, uint64_t writer)
+{
+    char etag[API_DATA_ETAG_BYTES];
+
+    data_print_etag(req, writer, API_DATA_OCTETS, etag);
+    api_header_text(req, "ETag", etag);
+}
+
 // -------------------------------------------------------------- preconditions
 
 static enum pod_code data_precondition(const char *header, struct pod_err *err)

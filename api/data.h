@@ -36,6 +36,9 @@ enum pod_code api_data_negotiate(struct api_request *req, struct api_data *data,
 // Sets the ETag: of what operation `writer` wrote, in the chosen form.
 void api_data_set_etag(const struct api_request *req, struct api_data *data,
                        uint64_t writer);
+// Adds the ETag that the octets have from now on, which is in an answer to a
+// write: of what `writer` writes.
+void api_data_etag_header(struct api_request *req, uint64_t writer);
 // Reads If-Match and If-None-Match against the ETag. False: answered 412 or
 // 304.
 bool api_data_wanted(struct api_request *req, const struct api_data *data);

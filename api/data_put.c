@@ -237,6 +237,9 @@ static void put_run(struct api_request *req, struct pod_blob *body)
         return;
     put.request.write.buffer =
         (struct pod_ref){.kind = POD_REF_BUFFER, .number = put.buffer};
+    // Octets come back as they were given, which is what an ETag says here.
+    if (strcmp(api_body_type(req), put_octets_type) == 0)
+        submission.admitted = api_data_etag_header;
     // It may have been freed while the body came.
     enum pod_code code = put_find(req, &put, &err);
     if (code == POD_OK)

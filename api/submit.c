@@ -242,5 +242,7 @@ void api_submit(struct api_request *req,
     }
     api_keyed_made(req);
     submit_set_headers(req, submission, numbers);
+    if (submission->admitted != NULL)
+        submission->admitted(req, numbers[submission->shown]);
     submit_wait(req, submission, numbers[submission->shown]);
 }

@@ -468,6 +468,38 @@ static void tags_guard_reads(void **state)
     rest_is_problem(get(rest, path, match, NULL), 412, "PRECONDITION_FAILED");
 }
 
+// The ETag in the answer to a write of octets is that of a read.
+static void writes_give_their_tag(void **state)
+{
+    static const char *const headers[] = {octets, "Content-Range: bytes 0-1/4",
+                                          "Idempotency-Key: tag", NULL};
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"shape\":\"u8[4]\"}");
+    char match[128];
+    char given[128];
+    struct rest_answer answer = put(rest, path, octets, NULL, "abcd", 4);
+    assert_int_equal(answer.status, 202);
+    (void)snprintf(given, sizeof(given), "If-Match: %s",
+                   rest_header(&answer, "ETag"));
+    rest_answer_free(&answer);
+    tag_of(rest, path, "Accept: */*", "If-Match: ", match);
+    assert_string_equal(given, match);
+    is_bytes(get(rest, path, given, NULL), 200, "abcd", 4);
+    for (int again = 0; again < 2; again++) {
+        answer = rest_ask(rest, "PUT", path, headers, "AB", 2);
+        assert_int_equal(answer.status, 202);
+        (void)snprintf(given, sizeof(given), "If-Match: %s",
+                       rest_header(&answer, "ETag"));
+        rest_answer_free(&answer);
+        is_bytes(get(rest, path, given, NULL), 200, "ABcd", 4);
+    }
+    answer = put(rest, path, "Content-Type: application/json", NULL,
+                 "{\"values\":[1,2,3,4]}", 20);
+    assert_int_equal(answer.status, 202);
+    assert_null(rest_header(&answer, "ETag"));
+    rest_answer_free(&answer);
+}
+
 static void tags_guard_writes(void **state)
 {
     const char *const accepts[] = {"Accept: application/octet-stream",
@@ -729,6 +761,7 @@ int main(void)
         cmocka_unit_test(ranges),
         cmocka_unit_test(tags_guard_ranges),
         cmocka_unit_test(tags_guard_reads),
+        cmocka_unit_test(writes_give_their_tag),
         cmocka_unit_test(tags_guard_writes),
         cmocka_unit_test(accept_decides),
         cmocka_unit_test(asynchronous_reads_are_kept),
