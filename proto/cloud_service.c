@@ -161,7 +161,8 @@ static void cloud_message(void *arg, const void *data, size_t size)
     enum pod_code code = POD_OK;
     size_t at = 0;
     while (code == POD_OK && pod_wire_next(data, size, &at, &field)) {
-        if (field.number == CLOUD_ENTRY_FIELD && field.wire_type == 2)
+        if (field.number == CLOUD_ENTRY_FIELD &&
+            field.wire_type == POD_WIRE_BYTES)
             code = cloud_entry(answers->service, answers, field.data,
                                field.size, &err);
     }

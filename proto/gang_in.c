@@ -214,10 +214,10 @@ static bool in_read_name(struct gang_in *in, const void *data, size_t size)
     size_t at = 0;
     bool gang = false;
     while (pod_wire_next(data, size, &at, &field)) {
-        if (field.number == 1 && field.wire_type == 1) {
+        if (field.number == 1 && field.wire_type == POD_WIRE_FIXED64) {
             in->id = field.value;
             gang = true;
-        } else if (field.number == 2 && field.wire_type == 0) {
+        } else if (field.number == 2 && field.wire_type == POD_WIRE_VARINT) {
             in->host = (uint32_t)field.value;
         }
     }

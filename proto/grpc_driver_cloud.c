@@ -360,7 +360,8 @@ static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
     size_t cursor = 0;
 
     while (pod_wire_next(data, size, &cursor, &field)) {
-        if (field.number != CLOUD_FIELD_ENTRY || field.wire_type != 2)
+        if (field.number != CLOUD_FIELD_ENTRY ||
+            field.wire_type != POD_WIRE_BYTES)
             continue;
         if (pod_wire_unpack(&tpu_driver__stream_response__entry__descriptor,
                             field.data, field.size, 0, &message, err) != POD_OK)

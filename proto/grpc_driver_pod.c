@@ -340,16 +340,17 @@ static void pw_take_outcome(struct gd_link *link,
 static bool pw_receive(struct gd_link *link, const void *data, size_t size,
                        struct pod_err *err)
 {
-    static const uint32_t path[] = {FIELD_OUTCOME_DATA};
+    static const struct wire_lean_path path = {.numbers = {FIELD_OUTCOME_DATA},
+                                               .depth = 1};
     struct pod_wire_field field;
     struct pod_wire_bulk left;
     ProtobufCMessage *message;
     size_t cursor = 0;
 
     while (pod_wire_next(data, size, &cursor, &field)) {
-        if (field.number != FIELD_OUTCOMES || field.wire_type != 2)
+        if (field.number != FIELD_OUTCOMES || field.wire_type != POD_WIRE_BYTES)
             continue;
-        if (pod_wire_unpack_but(&pod__worker__v1__outcome__descriptor, path, 1,
+        if (pod_wire_unpack_but(&pod__worker__v1__outcome__descriptor, &path,
                                 field.data, field.size, &message, &left,
                                 err) != POD_OK)
             return false;

@@ -115,7 +115,7 @@ static struct pod_blob *copy_piece(struct rpc_stream *stream, const void *data,
     struct pod_wire_field piece = {.data = data};
     size_t at = 0;
     while (pod_wire_next(data, size, &at, &field)) {
-        if (field.number == PEER_COPY_DATA && field.wire_type == 2)
+        if (field.number == PEER_COPY_DATA && field.wire_type == POD_WIRE_BYTES)
             piece = field;
     }
     if (at != size) {
@@ -172,7 +172,7 @@ static enum pod_code copy_open(struct peer_copy *copy, struct pod_err *err)
     static const struct rpc_stream_events events = {.message = copy_message,
                                                     .ended = copy_ended};
     static const struct rpc_stream_settings settings = {
-        .bulk = {{PEER_COPY_DATA}, 1}};
+        .bulk = {.numbers = {PEER_COPY_DATA}, .depth = 1}};
     if (copy->service->peers == NULL)
         return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
                            "this worker reaches no others");

@@ -338,11 +338,12 @@ static void pod_origin(struct answers *answers,
 enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
                         const void *data, size_t size, struct pod_err *err)
 {
-    static const uint32_t path[] = {POD_FIELD_WRITE, POD_FIELD_WRITE_DATA};
+    static const struct wire_lean_path path = {
+        .numbers = {POD_FIELD_WRITE, POD_FIELD_WRITE_DATA}, .depth = 2};
     struct pod_work work = {.service = service, .session = answers->session};
     ProtobufCMessage *message = NULL;
     enum pod_code code =
-        pod_wire_unpack_but(&pod__worker__v1__entry__descriptor, path, 2, data,
+        pod_wire_unpack_but(&pod__worker__v1__entry__descriptor, &path, data,
                             size, &message, &work.left, err);
     if (code != POD_OK)
         return code;

@@ -256,16 +256,19 @@ static enum pod_code pod_field(struct pod_service *service,
                                const struct pod_wire_field *field,
                                struct pod_err *err)
 {
-    if (field->number == POD_FIELD_SESSION && field->wire_type == 0)
+    if (field->number == POD_FIELD_SESSION &&
+        field->wire_type == POD_WIRE_VARINT)
         return pod_bind(service, answers, field->value, err);
     if (answers->session == NULL)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "the stream does not begin with its session");
-    if (field->number == POD_FIELD_ROLE && field->wire_type == 0)
+    if (field->number == POD_FIELD_ROLE && field->wire_type == POD_WIRE_VARINT)
         answers->control = field->value == POD__WORKER__V1__ROLE__CONTROL;
-    else if (field->number == POD_FIELD_ENTRIES && field->wire_type == 2)
+    else if (field->number == POD_FIELD_ENTRIES &&
+             field->wire_type == POD_WIRE_BYTES)
         return pod_entry(service, answers, field->data, field->size, err);
-    else if (field->number == POD_FIELD_FORGET && field->wire_type == 0)
+    else if (field->number == POD_FIELD_FORGET &&
+             field->wire_type == POD_WIRE_VARINT)
         worker_forget(answers->session, field->value);
     return POD_OK;
 }
@@ -355,7 +358,9 @@ void pod_service_methods(struct pod_service *service,
                          struct rpc_method *out_methods)
 {
     const struct wire_lean_path write_data = {
-        {POD_FIELD_ENTRIES, POD_FIELD_WRITE, POD_FIELD_DATA}, 3};
+        .numbers = {POD_FIELD_ENTRIES, POD_FIELD_WRITE, POD_FIELD_DATA},
+        .depth = 3,
+        .repeated = true};
     const struct rpc_method methods[POD_SERVICE_METHODS] = {
         {.path = "/pod.worker.v1.PodWorker/Hello", .unary = pod_hello},
         {.path = "/pod.worker.v1.PodWorker/Heartbeat", .unary = pod_heartbeat},

@@ -21,7 +21,8 @@ static bool shape_wire_flat(const unsigned char *data, size_t size,
     if (depth > POD_SHAPE_MAX_DEPTH)
         return false;
     while (pod_wire_next(data, size, &cursor, &field)) {
-        if (field.number == SHAPE_FIELD_TUPLE && field.wire_type == 2 &&
+        if (field.number == SHAPE_FIELD_TUPLE &&
+            field.wire_type == POD_WIRE_BYTES &&
             !shape_wire_flat(field.data, field.size, depth + 1))
             return false;
     }
@@ -36,7 +37,7 @@ static bool shape_wire_program_flat(const unsigned char *data, size_t size)
     while (pod_wire_next(data, size, &cursor, &field)) {
         bool shape = field.number == PROGRAM_FIELD_PARAMETER ||
                      field.number == PROGRAM_FIELD_RESULT;
-        if (shape && field.wire_type == 2 &&
+        if (shape && field.wire_type == POD_WIRE_BYTES &&
             !shape_wire_flat(field.data, field.size, 1))
             return false;
     }

@@ -6,17 +6,7 @@
 #include "core/base/mem.h"
 #include "core/base/str.h"
 
-enum {
-    WIRE_VARINT = 0,
-    WIRE_FIXED64 = 1,
-    WIRE_BYTES = 2,
-    WIRE_FIXED32 = 5,
-    WIRE_MAX_LEVELS = 4,
-    WIRE_MAX_VARINT = 10,
-    // Bytes that are not copied, and what may stand beside them.
-    WIRE_BULK_BYTES = 64 << 10,
-    WIRE_REST_BYTES = 1 << 10,
-};
+enum { WIRE_MAX_LEVELS = 4 };
 
 // ------------------------------------------------------------------ unpacking
 
@@ -64,6 +54,23 @@ enum pod_code pod_wire_unpack(const ProtobufCMessageDescriptor *type,
     return POD_OK;
 }
 
+enum pod_code pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
+                                  const struct wire_lean_path *path,
+                                  const void *data, size_t size,
+                                  ProtobufCMessage **out_message,
+                                  struct pod_wire_bulk *out_bulk,
+                                  struct pod_err *err)
+{
+    const struct pod_blob_piece row = {.data = data, .size = size};
+    struct wire_lean lean;
+    *out_bulk = (struct pod_wire_bulk){.data = NULL};
+    if (size < WIRE_LEAN_BULK_BYTES || !wire_lean(&row, 1, path, &lean))
+        return pod_wire_unpack(type, data, size, 0, out_message, err);
+    *out_bulk = (struct pod_wire_bulk){.data = row.data + lean.bulk_begin,
+                                       .size = lean.bulk_size};
+    return pod_wire_unpack(type, lean.bytes, lean.size, 0, out_message, err);
+}
+
 void pod_wire_free(ProtobufCMessage *message)
 {
     ProtobufCAllocator allocator = {.alloc = wire_alloc, .free = wire_release};
@@ -100,76 +107,7 @@ void pod_wire_clean_text(char *text)
     }
 }
 
-// -------------------------------------------------------------------- walking
-
-static bool wire_varint(const unsigned char *data, size_t size, size_t *at,
-                        uint64_t *out_value)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < WIRE_MAX_VARINT && *at < size; i++) {
-        unsigned char byte = data[(*at)++];
-        value |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (byte < 0x80) {
-            *out_value = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool wire_fixed(const unsigned char *data, size_t size, size_t *at,
-                       size_t width, uint64_t *out_value)
-{
-    if (size - *at < width)
-        return false;
-    *out_value = 0;
-    for (size_t i = 0; i < width; i++)
-        *out_value |= (uint64_t)data[(*at)++] << (8 * i);
-    return true;
-}
-
-static bool wire_value(const unsigned char *data, size_t size, size_t *at,
-                       struct pod_wire_field *field)
-{
-    switch (field->wire_type) {
-    case WIRE_VARINT:
-        return wire_varint(data, size, at, &field->value);
-    case WIRE_FIXED64:
-        return wire_fixed(data, size, at, 8, &field->value);
-    case WIRE_FIXED32:
-        return wire_fixed(data, size, at, 4, &field->value);
-    case WIRE_BYTES:
-        if (!wire_varint(data, size, at, &field->value) ||
-            field->value > size - *at)
-            return false;
-        field->data = data + *at;
-        field->size = (size_t)field->value;
-        *at += field->size;
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool pod_wire_next(const void *data, size_t size, size_t *cursor,
-                   struct pod_wire_field *out_field)
-{
-    struct pod_wire_field field = {.number = 0};
-    size_t at = *cursor;
-    uint64_t tag = 0;
-    if (at >= size || !wire_varint(data, size, &at, &tag) || tag >> 3 == 0 ||
-        tag > UINT32_MAX)
-        return false;
-    field.number = (uint32_t)(tag >> 3);
-    field.wire_type = (unsigned)(tag & 7);
-    if (!wire_value(data, size, &at, &field))
-        return false;
-    *cursor = at;
-    *out_field = field;
-    return true;
-}
-
-// ------------------------------------------------------------- leaving a field
+// -------------------------------------------------------------------- packing
 
 static size_t wire_put_varint(unsigned char *out, uint64_t value)
 {
@@ -182,95 +120,9 @@ static size_t wire_put_varint(unsigned char *out, uint64_t value)
 
 static size_t wire_put_head(unsigned char *out, uint32_t number, size_t size)
 {
-    size_t at = wire_put_varint(out, (uint64_t)number << 3 | WIRE_BYTES);
+    size_t at = wire_put_varint(out, (uint64_t)number << 3 | POD_WIRE_BYTES);
     return at + wire_put_varint(out + at, size);
 }
-
-// A message without one field.
-struct wire_rest {
-    unsigned char bytes[WIRE_REST_BYTES];
-    size_t size;
-};
-
-static bool wire_rest_add(struct wire_rest *rest, const unsigned char *data,
-                          size_t size)
-{
-    if (size > WIRE_REST_BYTES - rest->size)
-        return false;
-    memcpy(rest->bytes + rest->size, data, size);
-    rest->size += size;
-    return true;
-}
-
-// Finds the only field of that number, which is of bytes, from *out_begin to
-// *out_end of the message; false also when the message is malformed.
-static bool wire_find_only(const unsigned char *data, size_t size,
-                           uint32_t number, struct pod_wire_field *out_field,
-                           size_t *out_begin, size_t *out_end)
-{
-    struct pod_wire_field field;
-    size_t count = 0;
-    size_t begin = 0;
-    size_t at = 0;
-    for (; pod_wire_next(data, size, &at, &field); begin = at) {
-        if (field.number != number)
-            continue;
-        *out_field = field;
-        *out_begin = begin;
-        *out_end = at;
-        count++;
-    }
-    return count == 1 && at == size && out_field->wire_type == WIRE_BYTES;
-}
-
-// The message without the field at the path; false: it stays as it is.
-static bool wire_leave(const unsigned char *data, size_t size,
-                       const uint32_t *path, size_t path_count,
-                       struct wire_rest *out_rest,
-                       struct pod_wire_bulk *out_bulk)
-{
-    struct pod_wire_field field;
-    struct wire_rest inner = {.size = 0};
-    unsigned char head[POD_WIRE_HEAD_BYTES];
-    size_t head_size = 0;
-    size_t begin = 0;
-    size_t end = 0;
-    if (!wire_find_only(data, size, path[0], &field, &begin, &end) ||
-        field.size < WIRE_BULK_BYTES)
-        return false;
-    if (path_count == 1) {
-        *out_bulk =
-            (struct pod_wire_bulk){.data = field.data, .size = field.size};
-    } else {
-        if (!wire_leave(field.data, field.size, path + 1, path_count - 1,
-                        &inner, out_bulk))
-            return false;
-        head_size = wire_put_head(head, path[0], inner.size);
-    }
-    return wire_rest_add(out_rest, data, begin) &&
-           wire_rest_add(out_rest, head, head_size) &&
-           wire_rest_add(out_rest, inner.bytes, inner.size) &&
-           wire_rest_add(out_rest, data + end, size - end);
-}
-
-enum pod_code pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
-                                  const uint32_t *path, size_t path_count,
-                                  const void *data, size_t size,
-                                  ProtobufCMessage **out_message,
-                                  struct pod_wire_bulk *out_bulk,
-                                  struct pod_err *err)
-{
-    struct wire_rest rest = {.size = 0};
-    bool left = path_count <= POD_WIRE_MAX_PATH &&
-                wire_leave(data, size, path, path_count, &rest, out_bulk);
-    if (left)
-        return pod_wire_unpack(type, rest.bytes, rest.size, 0, out_message,
-                               err);
-    *out_bulk = (struct pod_wire_bulk){.data = NULL};
-    return pod_wire_unpack(type, data, size, 0, out_message, err);
-}
-
-// -------------------------------------------------------------------- packing
 
 struct pod_wire_out *pod_wire_out_new(size_t size)
 {

@@ -17,6 +17,8 @@
 #include "core/base/blob.h"
 #include "core/base/err.h"
 #include "core/base/list.h"
+#include "proto/wire_lean.h"
+#include "proto/wire_walk.h"
 
 enum {
     // What one message may take unpacked, per byte of it and on top.
@@ -24,7 +26,6 @@ enum {
     POD_WIRE_BUDGET_EXTRA = 64 << 10,
     // Longest head of a length-delimited field: tag and length.
     POD_WIRE_HEAD_BYTES = 5 + 10,
-    POD_WIRE_MAX_PATH = 2,
 };
 
 // Unpacks a message; it may take `budget` bytes of memory in all. 0: the
@@ -44,13 +45,12 @@ struct pod_wire_bulk {
     const unsigned char *data; // borrowed from the message; NULL: none was left
     size_t size;
 };
-// The same, but for the bytes field at `path`: the numbers of fields from the
-// message inwards, the last that of the bytes, at most POD_WIRE_MAX_PATH. If it
-// is there once and is long, it is empty in what is unpacked, and *out_bulk
-// says where its bytes are. Else all is unpacked.
+// The same, but for the bytes field at `path`: if wire_lean can leave it out,
+// it is empty in what is unpacked, and *out_bulk says where its bytes are. Else
+// all is unpacked.
 enum pod_code
 pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
-                    const uint32_t *path, size_t path_count, const void *data,
+                    const struct wire_lean_path *path, const void *data,
                     size_t size, ProtobufCMessage **out_message,
                     struct pod_wire_bulk *out_bulk, struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -63,19 +63,6 @@ struct pod_blob *pod_wire_blob(ProtobufCMessage *owned_message,
 
 // Makes a text fit for a string field: what is no UTF-8 becomes question marks.
 void pod_wire_clean_text(char *text);
-
-// Walks the fields of a message without unpacking it.
-struct pod_wire_field {
-    uint32_t number;
-    unsigned wire_type;        // 0 varint, 1 64-bit, 2 bytes, 5 32-bit
-    uint64_t value;            // of types 0, 1 and 5
-    const unsigned char *data; // of type 2, borrowed
-    size_t size;
-};
-// Takes the field at *cursor (start with 0) and moves on; false at the end or
-// at a fault. *cursor is `size` exactly when the message ended well.
-bool pod_wire_next(const void *data, size_t size, size_t *cursor,
-                   struct pod_wire_field *out_field);
 
 // What is to be sent: bytes of its own, then, if `tail` is set, a part of a
 // blob, which is not copied. Made for one stream or call, which takes it over.

@@ -17,11 +17,12 @@ enum {
 };
 
 // The bytes field that may be left out: the numbers of fields from the message
-// inwards. The outermost may be there several times, but only once with as many
-// bytes as bulk has; the others once.
+// inwards. Each must be there once, but the outermost may be `repeated`, with
+// one of as many bytes as bulk has.
 struct wire_lean_path {
     uint32_t numbers[WIRE_LEAN_MAX_DEPTH];
     size_t depth; // 0: none
+    bool repeated;
 };
 
 struct wire_lean {

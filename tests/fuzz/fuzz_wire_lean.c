@@ -23,7 +23,8 @@ enum {
         WIRE_LEAN_BULK_BYTES + FUZZ_MAX_BYTES + FUZZ_LEVELS * FUZZ_HEAD_BYTES,
 };
 
-static const struct wire_lean_path fuzz_path = {{3, 13, 3}, FUZZ_LEVELS};
+static const struct wire_lean_path fuzz_path = {
+    .numbers = {3, 13, 3}, .depth = FUZZ_LEVELS, .repeated = true};
 
 // Written from its end to its begin, since lengths come before what they are
 // of.

@@ -22,7 +22,8 @@ enum {
     ROUNDS = 300,
 };
 
-static const struct wire_lean_path path = {{3, 13, 3}, 3};
+static const struct wire_lean_path path = {
+    .numbers = {3, 13, 3}, .depth = 3, .repeated = true};
 
 // A request of a session: entries of which some write.
 struct request {
@@ -191,7 +192,7 @@ static void test_others_stay_whole(void **state)
 // Of a field that is there twice the last counts: it is no bulk.
 static void test_a_field_twice_stays_whole(void **state)
 {
-    const struct wire_lean_path only = {{1}, 1};
+    const struct wire_lean_path only = {.numbers = {1}, .depth = 1};
     const unsigned char more[] = {1 << 3 | 2, 1, 'x'};
     struct wire_lean lean;
     Pod__Worker__V1__FetchResponse response =
