@@ -8,6 +8,7 @@
 #include "core/base/str.h"
 #include "core/hlo/shape_proto.h"
 #include "proto/cloud_internal.h"
+#include "proto/shape_wire.h"
 
 // An entry on its way to the worker.
 struct cloud_work {
@@ -102,31 +103,6 @@ static enum pod_code cloud_region(TpuDriver__MemoryRegion region,
 
 // -------------------------------------------------------------------- buffers
 
-static enum pod_code cloud_shape(struct cloud_work *work,
-                                 ProtobufCBinaryData bytes, struct pod_err *err)
-{
-    ProtobufCMessage *message = NULL;
-    if (bytes.len > CLOUD_MAX_SHAPE_BYTES)
-        return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "a shape of %zu bytes; at most %d are taken",
-                           bytes.len, CLOUD_MAX_SHAPE_BYTES);
-    enum pod_code code = pod_wire_unpack(
-        &xla__shape_proto__descriptor, bytes.data, bytes.len, 0, &message, err);
-    if (code != POD_OK)
-        return code;
-    code = pod_shape_from_proto((Xla__ShapeProto *)message, &work->shape, err);
-    pod_wire_free(message);
-    if (code != POD_OK)
-        return code;
-    if (!pod_shape_is_array(&work->shape)) {
-        pod_shape_fini(&work->shape);
-        return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "only arrays can be allocated by shape");
-    }
-    work->request.shape = &work->shape;
-    return POD_OK;
-}
-
 static enum pod_code cloud_alloc(struct cloud_work *work, struct pod_err *err)
 {
     const TpuDriver__AllocateRequest *alloc = work->entry->alloc;
@@ -136,8 +112,11 @@ static enum pod_code cloud_alloc(struct cloud_work *work, struct pod_err *err)
         code = cloud_core(work, alloc->core_id, err);
     if (code != POD_OK)
         return code;
-    if (alloc->size_case == TPU_DRIVER__ALLOCATE_REQUEST__SIZE_SHAPE)
-        return cloud_shape(work, alloc->shape, err);
+    if (alloc->size_case == TPU_DRIVER__ALLOCATE_REQUEST__SIZE_SHAPE) {
+        work->request.shape = &work->shape;
+        return pod_array_wire_parse(alloc->shape.data, alloc->shape.len,
+                                    &work->shape, err);
+    }
     if (alloc->size_case != TPU_DRIVER__ALLOCATE_REQUEST__SIZE_NUM_BYTES)
         return pod_err_set(err, POD_REASON_MISSING_MEMBER,
                            "an allocation without a size");

@@ -25,7 +25,6 @@ enum {
     CLOUD_METHODS = 5,
     CLOUD_MAX_CLIENT = (1 << 20) - 1, // ids are 1 to this
     CLOUD_NUMBER_BITS = 44,           // of an operation, below the client's
-    CLOUD_MAX_SHAPE_BYTES = 8 << 10,  // of an allocation's shape
     CLOUD_IDLE_SECONDS = 3600,
 };
 

@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/hlo/shape_proto.h"
 #include "proto/pod_internal.h"
+#include "proto/shape_wire.h"
 
 enum {
-    POD_MAX_SHAPE_BYTES = 8 << 10,
     POD_MAX_PRIORITY = 10,
     POD_FIELD_WRITE = 13,     // of Entry
     POD_FIELD_WRITE_DATA = 3, // of Write
@@ -31,39 +30,16 @@ struct pod_work {
 
 // -------------------------------------------------------------------- buffers
 
-static enum pod_code pod_shape_of(struct pod_work *work,
-                                  ProtobufCBinaryData bytes,
-                                  struct pod_err *err)
-{
-    ProtobufCMessage *message = NULL;
-    if (bytes.len > POD_MAX_SHAPE_BYTES)
-        return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "a shape of %zu bytes; at most %d are taken",
-                           bytes.len, POD_MAX_SHAPE_BYTES);
-    enum pod_code code = pod_wire_unpack(
-        &xla__shape_proto__descriptor, bytes.data, bytes.len, 0, &message, err);
-    if (code != POD_OK)
-        return code;
-    code = pod_shape_from_proto((Xla__ShapeProto *)message, &work->shape, err);
-    pod_wire_free(message);
-    if (code != POD_OK)
-        return code;
-    if (!pod_shape_is_array(&work->shape)) {
-        pod_shape_fini(&work->shape);
-        return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "only arrays can be allocated by shape");
-    }
-    work->request.shape = &work->shape;
-    return POD_OK;
-}
-
 static enum pod_code pod_allocate(struct pod_work *work, struct pod_err *err)
 {
     const Pod__Worker__V1__Allocate *allocate = work->entry->allocate;
     work->request.kind = WORKER_ALLOCATE;
     work->request.core = allocate->core;
-    if (allocate->size_case == POD__WORKER__V1__ALLOCATE__SIZE_SHAPE)
-        return pod_shape_of(work, allocate->shape, err);
+    if (allocate->size_case == POD__WORKER__V1__ALLOCATE__SIZE_SHAPE) {
+        work->request.shape = &work->shape;
+        return pod_array_wire_parse(allocate->shape.data, allocate->shape.len,
+                                    &work->shape, err);
+    }
     if (allocate->size_case != POD__WORKER__V1__ALLOCATE__SIZE_RAW_BYTES)
         return pod_err_set(err, POD_REASON_MISSING_MEMBER,
                            "an allocation without a size");

@@ -63,6 +63,21 @@ enum pod_code pod_shape_wire_parse(const void *data, size_t size,
     return code;
 }
 
+enum pod_code pod_array_wire_parse(const void *data, size_t size,
+                                   struct pod_shape *out, struct pod_err *err)
+{
+    if (size > POD_ARRAY_WIRE_BYTES)
+        return pod_err_set(err, POD_REASON_BAD_SHAPE,
+                           "a shape of %zu bytes; at most %d are taken", size,
+                           POD_ARRAY_WIRE_BYTES);
+    enum pod_code code = pod_shape_wire_parse(data, size, out, err);
+    if (code != POD_OK || pod_shape_is_array(out))
+        return code;
+    pod_shape_fini(out);
+    return pod_err_set(err, POD_REASON_BAD_SHAPE,
+                       "only arrays can be allocated by shape");
+}
+
 enum pod_code pod_program_shape_wire_parse(const void *data, size_t size,
                                            struct pod_program_shape *out,
                                            struct pod_err *err)
