@@ -30,22 +30,14 @@ static void buffers_post_json(struct api_request *req)
     struct api_submission submission = {
         .requests = &request, .count = 1, .made = POD_REF_BUFFER};
     struct api_reader reader;
-    struct api_form form = {
-        .memory = api_memory_of(req), .pod = api_pod(req), .reader = &reader};
-    enum pod_code code = form.memory == NULL ? api_err_memory(&err) : POD_OK;
-    if (code == POD_OK)
-        code = api_read_begin(&reader, api_body_json(req), "", &err);
+    struct api_form form;
+    enum pod_code code = api_form_begin(req, &reader, &form, &err);
     if (code == POD_OK)
         code = api_form_allocate(&form, &request, &err);
     if (code == POD_OK && request.kind == POD_KIND_ALLOCATE &&
         request.allocate.data != NULL)
         code = api_payload_undigested(req, &err);
-    if (code == POD_OK)
-        code = api_submission_end(req, &submission, &err);
-    if (code == POD_OK)
-        api_submit(req, &submission);
-    else
-        api_problem(req, &err);
+    api_submit_read(req, &submission, code, &err);
 }
 
 // --------------------------------------------------------------------- .npy

@@ -17,10 +17,25 @@ struct pod *api_pod(const struct api_request *req);
 // The id in a capture of the path. False: the request was answered 404.
 bool api_path_id(struct api_request *req, size_t index, enum pod_ref_kind kind,
                  uint64_t *out_number);
+// The id in the path of a request that has no parameters. False: answered.
+bool api_path_id_only(struct api_request *req, enum pod_ref_kind kind,
+                      uint64_t *out_number);
 // The number of a host or a core (`what`) in a capture of the path, whether
 // there is such a one or not. False: it is none, answered 404.
 bool api_path_number(struct api_request *req, size_t capture, const char *what,
                      uint32_t *out_number);
+
+// Who waits for one thing with a number: the state of the request, perhaps
+// with more behind it.
+struct api_waiter {
+    uint64_t number;
+    int64_t deadline_ns; // 0: it does not wait
+};
+// Reads who it is: the id in the path, and how long it waits (`default_ns`
+// unless the client says); there are no other parameters. A zeroed state of
+// `bytes`, which begins with a struct api_waiter. NULL: answered.
+void *api_waiter_begin(struct api_request *req, enum pod_ref_kind kind,
+                       int64_t default_ns, size_t bytes);
 
 // The id of a member, of one kind (POD_REF_NONE: any), or what a "$ref" means
 // if the reader has names. UNKNOWN_HANDLE if it is no such id. `*out` keeps
@@ -82,6 +97,10 @@ enum pod_code api_submission_end(struct api_request *req,
                                  struct api_submission *submission,
                                  struct pod_err *err)
     __attribute__((warn_unused_result));
+// The same, then submits. `code` is what reading has come to so far: unless it
+// is OK, replies with the error.
+void api_submit_read(struct api_request *req, struct api_submission *submission,
+                     enum pod_code code, struct pod_err *err);
 // Submits, waits if that was asked for, and replies: 202, or 201 or 200 when
 // it is done; a problem when it was refused.
 void api_submit(struct api_request *req,

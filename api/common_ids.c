@@ -7,6 +7,8 @@
 #include "api/common.h"
 #include "api/ids.h"
 #include "api/names.h"
+#include "api/park.h"
+#include "api/query.h"
 #include "api/routes.h"
 #include "core/base/str.h"
 
@@ -63,6 +65,18 @@ bool api_path_id(struct api_request *req, size_t index, enum pod_ref_kind kind,
     return false;
 }
 
+bool api_path_id_only(struct api_request *req, enum pod_ref_kind kind,
+                      uint64_t *out_number)
+{
+    struct pod_err err = POD_ERR_NONE;
+    if (!api_path_id(req, 0, kind, out_number))
+        return false;
+    if (api_query_end(req, &err) == POD_OK)
+        return true;
+    api_problem(req, &err);
+    return false;
+}
+
 bool api_path_number(struct api_request *req, size_t capture, const char *what,
                      uint32_t *out_number)
 {
@@ -79,6 +93,29 @@ bool api_path_number(struct api_request *req, size_t capture, const char *what,
                       "'%.64s' is no number of a %s", text, what);
     api_problem(req, &err);
     return false;
+}
+
+void *api_waiter_begin(struct api_request *req, enum pod_ref_kind kind,
+                       int64_t default_ns, size_t bytes)
+{
+    struct pod_err err = POD_ERR_NONE;
+    int64_t wait_ns = default_ns;
+    struct api_waiter *waiter = api_alloc(req, bytes);
+    enum pod_code code = waiter == NULL
+                             ? api_err_memory(&err)
+                             : api_wait_time(req, &wait_ns, NULL, &err);
+    if (code == POD_OK)
+        code = api_query_end(req, &err);
+    if (code != POD_OK) {
+        api_problem(req, &err);
+        return NULL;
+    }
+    if (!api_path_id(req, 0, kind, &waiter->number))
+        return NULL;
+    if (wait_ns > 0)
+        waiter->deadline_ns = pod_time_add(api_now(req), wait_ns);
+    api_set_state(req, waiter);
+    return waiter;
 }
 
 static enum pod_code common_parse_ref(const char *text, enum pod_ref_kind kind,

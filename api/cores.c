@@ -8,25 +8,16 @@
 
 void api_cores_get(struct api_request *req)
 {
-    struct pod_err err = POD_ERR_NONE;
+    struct api_list list;
     struct pod_topology_view view = {0};
-    struct api_page page;
-    api_page_begin(req, "cores", api_core_fields, &page);
-    enum pod_code code = api_page_read(req, &page, &err);
-    if (code == POD_OK)
-        code = pod_get_topology(api_pod(req), &view, &err);
-    if (code != POD_OK) {
-        api_problem(req, &err);
-        return;
+    api_list_begin(req, "cores", api_core_fields, &list);
+    if (list.code == POD_OK)
+        list.code = pod_get_topology(api_pod(req), &view, &list.err);
+    for (size_t i = 0; i < view.core_count; i++) {
+        if (api_list_takes(&list, view.cores[i].id))
+            api_list_add(&list, api_core_json(&view.cores[i]));
     }
-    struct api_build items = api_build_array();
-    size_t i = 0;
-    while (i < view.core_count && view.cores[i].id < page.place)
-        i++;
-    for (size_t shown = 0; i < view.core_count && shown < page.size; shown++)
-        api_page_add(&page, &items, api_core_json(&view.cores[i++]));
-    api_page_reply(req, &page, "cores", &items,
-                   i < view.core_count ? view.cores[i].id : 0);
+    api_list_reply(req, &list);
     pod_topology_view_fini(&view);
 }
 

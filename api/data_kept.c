@@ -3,19 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/common.h"
 #include "api/data.h"
 #include "api/handlers.h"
 #include "api/park.h"
-#include "api/query.h"
 #include "api/watch.h"
 #include "core/base/mem.h"
 
 enum { KEPT_WAIT_S = 30 };
-
-struct kept_read {
-    uint64_t op;
-    int64_t deadline_ns;
-};
 
 static void kept_reply_values(struct api_request *req,
                               const struct pod_data *kept,
@@ -54,7 +49,7 @@ static void kept_reply_blobs(struct api_request *req,
                     data->length);
 }
 
-static void kept_reply(struct api_request *req, const struct kept_read *read,
+static void kept_reply(struct api_request *req, const struct api_waiter *read,
                        const struct pod_data *kept)
 {
     struct pod_err err = POD_ERR_NONE;
@@ -67,7 +62,7 @@ static void kept_reply(struct api_request *req, const struct kept_read *read,
         api_problem(req, &err);
         return;
     }
-    api_data_set_etag(req, &data, read->op);
+    api_data_set_etag(req, &data, read->number);
     if (!api_data_wanted(req, &data))
         return;
     if (api_method(req) == API_HEAD)
@@ -81,13 +76,13 @@ static void kept_reply(struct api_request *req, const struct kept_read *read,
 }
 
 // The bytes cannot be had: an operation that ended badly says why.
-static void kept_refuse(struct api_request *req, const struct kept_read *read,
+static void kept_refuse(struct api_request *req, const struct api_waiter *read,
                         const struct pod_err *why)
 {
     struct pod_err err = POD_ERR_NONE;
     struct pod_event_view view = {0};
     bool ended_badly =
-        pod_get_event(api_pod(req), read->op, &view, &err) == POD_OK &&
+        pod_get_event(api_pod(req), read->number, &view, &err) == POD_OK &&
         view.kind == POD_KIND_READ && view.has_error;
     if (ended_badly)
         api_problem_of_event(req, &view);
@@ -100,13 +95,13 @@ static void kept_resume(struct api_request *req, enum api_wake why);
 
 static void kept_look(struct api_request *req, bool last)
 {
-    const struct kept_read *read = api_state(req);
+    const struct api_waiter *read = api_state(req);
     struct pod_err err = POD_ERR_NONE;
     struct pod_data kept = {0};
     // Registered before the look, so that its end is not missed.
     enum api_watch watch =
-        last ? API_WATCH_NOT : api_watch(req, api_pod(req), read->op, 0);
-    enum pod_code code = pod_take_data(api_pod(req), read->op, &kept, &err);
+        last ? API_WATCH_NOT : api_watch(req, api_pod(req), read->number, 0);
+    enum pod_code code = pod_take_data(api_pod(req), read->number, &kept, &err);
     if (code == POD_OK) {
         kept_reply(req, read, &kept);
         pod_data_fini(&kept);
@@ -125,35 +120,19 @@ static void kept_resume(struct api_request *req, enum api_wake why)
 
 void api_event_data_get(struct api_request *req)
 {
-    struct pod_err err = POD_ERR_NONE;
-    int64_t wait_ns = KEPT_WAIT_S * POD_NS_PER_S;
-    struct kept_read *read = api_alloc(req, sizeof(*read));
-    enum pod_code code = read == NULL ? api_err_memory(&err) : POD_OK;
-    if (code == POD_OK)
-        code = api_wait_time(req, &wait_ns, NULL, &err);
-    if (code == POD_OK)
-        code = api_query_end(req, &err);
-    if (code != POD_OK) {
-        api_problem(req, &err);
-        return;
-    }
-    if (!api_path_id(req, 0, POD_REF_OP, &read->op))
-        return;
-    read->deadline_ns = pod_time_add(api_now(req), wait_ns);
-    api_set_state(req, read);
-    kept_look(req, wait_ns == 0);
+    const struct api_waiter *read = api_waiter_begin(
+        req, POD_REF_OP, KEPT_WAIT_S * POD_NS_PER_S, sizeof(*read));
+    if (read != NULL)
+        kept_look(req, read->deadline_ns == 0);
 }
 
 void api_event_data_delete(struct api_request *req)
 {
     struct pod_err err = POD_ERR_NONE;
     uint64_t op = 0;
-    if (!api_path_id(req, 0, POD_REF_OP, &op))
+    if (!api_path_id_only(req, POD_REF_OP, &op))
         return;
-    enum pod_code code = api_query_end(req, &err);
-    if (code == POD_OK)
-        code = pod_drop_data(api_pod(req), op, &err);
-    if (code == POD_OK)
+    if (pod_drop_data(api_pod(req), op, &err) == POD_OK)
         api_reply_empty(req, 204);
     else
         api_problem(req, &err);

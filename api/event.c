@@ -20,9 +20,8 @@
 
 // A reader of one event, from its first look on.
 struct event_reader {
-    uint64_t number;
-    int64_t deadline_ns; // 0: it does not wait
-    uint64_t revision;   // at the first look
+    struct api_waiter waiter;
+    uint64_t revision; // at the first look
     bool looked;
     bool conditional; // the client has the event as it was at the first look
 };
@@ -65,7 +64,7 @@ static void event_first_look(struct api_request *req,
     reader->conditional = api_etag_listed(header, etag, true);
     // What the client has is another state: this one is its news.
     if (!reader->conditional)
-        reader->deadline_ns = 0;
+        reader->waiter.deadline_ns = 0;
 }
 
 // True: replied or parked. False: it has changed since the look.
@@ -73,17 +72,20 @@ static bool event_settle(struct api_request *req, struct event_reader *reader,
                          const struct pod_event_view *view, bool last)
 {
     struct pod_err err = POD_ERR_NONE;
-    if (last || reader->deadline_ns == 0 || event_has_news(reader, view)) {
+    if (last || reader->waiter.deadline_ns == 0 ||
+        event_has_news(reader, view)) {
         event_reply(req, reader, view);
         return true;
     }
     uint64_t since = reader->conditional ? view->revision : 0;
-    enum api_watch watch = api_watch(req, api_pod(req), reader->number, since);
+    enum api_watch watch =
+        api_watch(req, api_pod(req), reader->waiter.number, since);
     if (watch == API_WATCH_NOT)
         return false;
     if (watch == API_WATCH_NO_MEMORY)
         (void)api_err_memory(&err);
-    else if (api_park(req, reader->deadline_ns, event_resume, &err) == POD_OK)
+    else if (api_park(req, reader->waiter.deadline_ns, event_resume, &err) ==
+             POD_OK)
         return true;
     api_problem(req, &err);
     return true;
@@ -96,7 +98,7 @@ static void event_look(struct api_request *req, bool last)
     while (!settled) {
         struct pod_err err = POD_ERR_NONE;
         struct pod_event_view view = {0};
-        if (pod_get_event(api_pod(req), reader->number, &view, &err) !=
+        if (pod_get_event(api_pod(req), reader->waiter.number, &view, &err) !=
             POD_OK) {
             api_problem(req, &err);
             return;
@@ -115,24 +117,9 @@ static void event_resume(struct api_request *req, enum api_wake why)
 
 void api_event_get(struct api_request *req)
 {
-    struct pod_err err = POD_ERR_NONE;
-    int64_t wait_ns = 0;
-    struct event_reader *reader = api_alloc(req, sizeof(*reader));
-    enum pod_code code = reader == NULL ? api_err_memory(&err) : POD_OK;
-    if (code == POD_OK)
-        code = api_wait_time(req, &wait_ns, NULL, &err);
-    if (code == POD_OK)
-        code = api_query_end(req, &err);
-    if (code != POD_OK) {
-        api_problem(req, &err);
-        return;
-    }
-    if (!api_path_id(req, 0, POD_REF_OP, &reader->number))
-        return;
-    if (wait_ns > 0)
-        reader->deadline_ns = pod_time_add(api_now(req), wait_ns);
-    api_set_state(req, reader);
-    event_look(req, false);
+    if (api_waiter_begin(req, POD_REF_OP, 0, sizeof(struct event_reader)) !=
+        NULL)
+        event_look(req, false);
 }
 
 // ------------------------------------------------------------------- cancel

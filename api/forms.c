@@ -4,12 +4,25 @@
 
 #include <string.h>
 
+#include "api/body.h"
 #include "api/common.h"
 #include "api/digest.h"
 #include "api/values.h"
 #include "core/base/blob.h"
 
 enum { FORM_REPLICAS_MAX = 4096 };
+
+enum pod_code api_form_begin(struct api_request *req,
+                             struct api_reader *out_reader,
+                             struct api_form *out_form, struct pod_err *err)
+{
+    *out_form = (struct api_form){.memory = api_memory_of(req),
+                                  .pod = api_pod(req),
+                                  .reader = out_reader};
+    return out_form->memory == NULL
+               ? api_err_memory(err)
+               : api_read_begin(out_reader, api_body_json(req), "", err);
+}
 
 enum pod_code api_form_fault(const struct api_form *form, const char *member,
                              enum pod_reason reason, const char *text,

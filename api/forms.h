@@ -17,6 +17,12 @@ struct api_form {
     struct api_reader *reader; // begun
 };
 
+// The form of a request's body.
+enum pod_code api_form_begin(struct api_request *req,
+                             struct api_reader *out_reader,
+                             struct api_form *out_form, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 // core, and one of bytes, shape (with values or fill), tuple.
 enum pod_code api_form_allocate(const struct api_form *form,
                                 struct pod_request *out, struct pod_err *err)

@@ -11,25 +11,16 @@
 
 void api_hosts_get(struct api_request *req)
 {
-    struct pod_err err = POD_ERR_NONE;
+    struct api_list list;
     struct pod_topology_view view = {0};
-    struct api_page page;
-    api_page_begin(req, "hosts", api_host_fields, &page);
-    enum pod_code code = api_page_read(req, &page, &err);
-    if (code == POD_OK)
-        code = pod_get_topology(api_pod(req), &view, &err);
-    if (code != POD_OK) {
-        api_problem(req, &err);
-        return;
+    api_list_begin(req, "hosts", api_host_fields, &list);
+    if (list.code == POD_OK)
+        list.code = pod_get_topology(api_pod(req), &view, &list.err);
+    for (size_t i = 0; i < view.host_count; i++) {
+        if (api_list_takes(&list, view.hosts[i].id))
+            api_list_add(&list, api_host_json(&view.hosts[i]));
     }
-    struct api_build items = api_build_array();
-    size_t i = 0;
-    while (i < view.host_count && view.hosts[i].id < page.place)
-        i++;
-    for (size_t shown = 0; i < view.host_count && shown < page.size; shown++)
-        api_page_add(&page, &items, api_host_json(&view.hosts[i++]));
-    api_page_reply(req, &page, "hosts", &items,
-                   i < view.host_count ? view.hosts[i].id : 0);
+    api_list_reply(req, &list);
     pod_topology_view_fini(&view);
 }
 

@@ -6,6 +6,7 @@
 #include "api/common.h"
 #include "api/page_token.h"
 #include "api/query.h"
+#include "core/base/mem.h"
 #include "core/base/str.h"
 
 void api_page_begin(struct api_request *req, const char *collection,
@@ -105,4 +106,60 @@ void api_page_reply(struct api_request *req, const struct api_page *page,
                     uint64_t next)
 {
     api_reply_json(req, 200, api_page_json(page, collection, items, next));
+}
+
+// -------------------------------------------------------------------- lists
+
+void api_list_begin(struct api_request *req, const char *collection,
+                    const char *const *fields, struct api_list *out)
+{
+    *out = (struct api_list){
+        .collection = collection,
+        .items = api_build_array(),
+        .err = POD_ERR_NONE,
+    };
+    api_page_begin(req, collection, fields, &out->page);
+    out->code = api_page_read(req, &out->page, &out->err);
+}
+
+void *api_list_room(struct api_list *list, size_t bytes)
+{
+    if (list->code != POD_OK)
+        return NULL;
+    void *views = pod_calloc(list->page.size, bytes);
+    if (views == NULL)
+        list->code = api_err_memory(&list->err);
+    return views;
+}
+
+uint64_t api_list_below(const struct api_list *list)
+{
+    return list->page.place != 0 ? list->page.place : UINT64_MAX;
+}
+
+bool api_list_takes(struct api_list *list, uint64_t id)
+{
+    if (id < list->page.place || list->next != 0)
+        return false;
+    if (list->shown == list->page.size)
+        list->next = id;
+    return list->next == 0;
+}
+
+void api_list_add(struct api_list *list, json_t *owned_item)
+{
+    list->shown++;
+    api_page_add(&list->page, &list->items, owned_item);
+}
+
+void api_list_reply(struct api_request *req, struct api_list *list)
+{
+    if (list->code == POD_OK) {
+        api_page_reply(req, &list->page, list->collection, &list->items,
+                       list->next);
+        return;
+    }
+    list->items.failed = true;
+    (void)api_build_take(&list->items);
+    api_problem(req, &list->err);
 }

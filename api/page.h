@@ -40,4 +40,32 @@ void api_page_reply(struct api_request *req, const struct api_page *page,
                     const char *collection, struct api_build *items,
                     uint64_t next);
 
+// A list that takes no filters, from its parameters to its answer. What fails
+// on the way is told at the end: whoever fills it goes on only while `code` is
+// OK.
+struct api_list {
+    const char *collection;
+    struct api_page page;
+    struct api_build items;
+    size_t shown;
+    uint64_t next; // place of the next page; 0: there is none
+    enum pod_code code;
+    struct pod_err err;
+};
+
+void api_list_begin(struct api_request *req, const char *collection,
+                    const char *const *fields, struct api_list *out);
+// Room for the page's views of `bytes` each, owned by the caller (pod_free);
+// NULL: the list has failed.
+void *api_list_room(struct api_list *list, size_t bytes);
+// For pod_list_*: below which number the page begins.
+uint64_t api_list_below(const struct api_list *list);
+// Of things that are looked at with rising ids: whether this one is on the
+// page.
+bool api_list_takes(struct api_list *list, uint64_t id);
+// Adds an item to the page. Takes it over; NULL fails.
+void api_list_add(struct api_list *list, json_t *owned_item);
+// Replies with the page, or with what went wrong.
+void api_list_reply(struct api_request *req, struct api_list *list);
+
 #endif

@@ -45,12 +45,7 @@ void api_pod_reset(struct api_request *req)
         code = api_common_from_body(memory, &reader, &request, &err);
     if (code == POD_OK && body != NULL)
         code = api_read_end(&reader, &err);
-    if (code == POD_OK)
-        code = api_submission_end(req, &submission, &err);
-    if (code == POD_OK)
-        api_submit(req, &submission);
-    else
-        api_problem(req, &err);
+    api_submit_read(req, &submission, code, &err);
 }
 
 void api_healthz_get(struct api_request *req)

@@ -178,31 +178,19 @@ void api_programs_post(struct api_request *req)
 
 void api_programs_get(struct api_request *req)
 {
-    struct pod_err err = POD_ERR_NONE;
-    struct api_page page;
-    struct pod_program_view *views = NULL;
-    uint64_t next = 0;
+    struct api_list list;
     size_t count = 0;
-    api_page_begin(req, "programs", api_program_fields, &page);
-    enum pod_code code = api_page_read(req, &page, &err);
-    if (code == POD_OK) {
-        views = pod_calloc(page.size, sizeof(*views));
-        code = views == NULL ? api_err_memory(&err) : POD_OK;
+    api_list_begin(req, "programs", api_program_fields, &list);
+    struct pod_program_view *views = api_list_room(&list, sizeof(*views));
+    if (list.code == POD_OK)
+        list.code = pod_list_programs(api_pod(req), api_list_below(&list),
+                                      list.page.size, views, &count, &list.next,
+                                      &list.err);
+    for (size_t i = 0; i < count; i++) {
+        api_list_add(&list, api_program_json(&views[i]));
+        pod_program_view_fini(&views[i]);
     }
-    if (code == POD_OK)
-        code = pod_list_programs(api_pod(req),
-                                 page.place != 0 ? page.place : UINT64_MAX,
-                                 page.size, views, &count, &next, &err);
-    if (code == POD_OK) {
-        struct api_build items = api_build_array();
-        for (size_t i = 0; i < count; i++) {
-            api_page_add(&page, &items, api_program_json(&views[i]));
-            pod_program_view_fini(&views[i]);
-        }
-        api_page_reply(req, &page, "programs", &items, next);
-    } else {
-        api_problem(req, &err);
-    }
+    api_list_reply(req, &list);
     pod_free(views);
 }
 
@@ -211,16 +199,12 @@ void api_program_get(struct api_request *req)
     struct pod_err err = POD_ERR_NONE;
     struct pod_program_view view = {0};
     uint64_t number = 0;
-    if (!api_path_id(req, 0, POD_REF_PROGRAM, &number))
+    if (!api_path_id_only(req, POD_REF_PROGRAM, &number))
         return;
-    enum pod_code code = api_query_end(req, &err);
-    if (code == POD_OK)
-        code = pod_get_program(api_pod(req), number, &view, &err);
-    if (code != POD_OK) {
+    if (pod_get_program(api_pod(req), number, &view, &err) == POD_OK)
+        api_reply_json(req, 200, api_program_json(&view));
+    else
         api_problem(req, &err);
-        return;
-    }
-    api_reply_json(req, 200, api_program_json(&view));
     pod_program_view_fini(&view);
 }
 
@@ -239,21 +223,11 @@ void api_program_delete(struct api_request *req)
         pod_get_program(api_pod(req), handle->number, &view, &err);
     if (code == POD_OK)
         code = api_common_from_query(req, &request, &err);
-    if (code == POD_OK)
-        code = api_submission_end(req, &submission, &err);
-    if (code == POD_OK)
-        api_submit(req, &submission);
-    else
-        api_problem(req, &err);
+    api_submit_read(req, &submission, code, &err);
     pod_program_view_fini(&view);
 }
 
 // --------------------------------------------------------------------- shape
-
-struct programs_shape {
-    uint64_t number;
-    int64_t deadline_ns;
-};
 
 static void programs_shape_resume(struct api_request *req, enum api_wake why);
 
@@ -278,7 +252,7 @@ static void programs_shape_refuse(struct api_request *req, uint64_t number)
 
 static void programs_shape_look(struct api_request *req, bool last)
 {
-    const struct programs_shape *want = api_state(req);
+    const struct api_waiter *want = api_state(req);
     struct pod_err err = POD_ERR_NONE;
     struct pod_program_view view = {0};
     // Registered before the look, so that its end is not missed.
@@ -306,21 +280,9 @@ static void programs_shape_resume(struct api_request *req, enum api_wake why)
 
 void api_program_shape_get(struct api_request *req)
 {
-    struct pod_err err = POD_ERR_NONE;
-    int64_t wait_ns = PROGRAMS_SHAPE_WAIT_S * POD_NS_PER_S;
-    struct programs_shape *want = api_alloc(req, sizeof(*want));
-    enum pod_code code = want == NULL ? api_err_memory(&err) : POD_OK;
-    if (code == POD_OK)
-        code = api_wait_time(req, &wait_ns, NULL, &err);
-    if (code == POD_OK)
-        code = api_query_end(req, &err);
-    if (code != POD_OK) {
-        api_problem(req, &err);
-        return;
-    }
-    if (!api_path_id(req, 0, POD_REF_PROGRAM, &want->number))
-        return;
-    want->deadline_ns = pod_time_add(api_now(req), wait_ns);
-    api_set_state(req, want);
-    programs_shape_look(req, wait_ns == 0);
+    const struct api_waiter *want =
+        api_waiter_begin(req, POD_REF_PROGRAM,
+                         PROGRAMS_SHAPE_WAIT_S * POD_NS_PER_S, sizeof(*want));
+    if (want != NULL)
+        programs_shape_look(req, want->deadline_ns == 0);
 }

@@ -246,3 +246,14 @@ void api_submit(struct api_request *req,
         submission->admitted(req, numbers[submission->shown]);
     submit_wait(req, submission, numbers[submission->shown]);
 }
+
+void api_submit_read(struct api_request *req, struct api_submission *submission,
+                     enum pod_code code, struct pod_err *err)
+{
+    if (code == POD_OK)
+        code = api_submission_end(req, submission, err);
+    if (code == POD_OK)
+        api_submit(req, submission);
+    else
+        api_problem(req, err);
+}
