@@ -60,6 +60,7 @@ struct run_leaves {
     struct pod_device_buffer **leaves;
     size_t count;
     size_t room;
+    struct pod_device_buffer **sorted; // the same by address; NULL: not sorted
 };
 
 // Appends the arrays of a buffer. Stops at the room there is and at the depth
@@ -118,14 +119,26 @@ static int run_compare(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+// So that it costs little to find out whether an array is among them.
+static enum pod_code run_sort(struct run_leaves *leaves, struct pod_err *err)
+{
+    size_t size = sizeof(struct pod_device_buffer *);
+
+    leaves->sorted = pod_calloc(leaves->count, size);
+    if (leaves->sorted == NULL)
+        return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
+                           "no memory for an execution");
+    for (size_t i = 0; i < leaves->count; i++)
+        leaves->sorted[i] = leaves->leaves[i];
+    qsort(leaves->sorted, leaves->count, size, run_compare);
+    return POD_OK;
+}
+
 static bool run_has(const struct run_leaves *leaves,
                     const struct pod_device_buffer *buffer)
 {
-    for (size_t i = 0; i < leaves->count; i++) {
-        if (leaves->leaves[i] == buffer)
-            return true;
-    }
-    return false;
+    return bsearch(&buffer, leaves->sorted, leaves->count, sizeof(buffer),
+                   run_compare) != NULL;
 }
 
 // Memory that is lent to others is not to be written: outputs get their own,
@@ -149,17 +162,13 @@ static enum pod_code run_own_outputs(const struct pod_ref_run *run,
 // Lends inputs to the parameters, and outputs to the results that may be
 // written before the execution ends: those whose buffer is no input.
 static void run_lend(struct pod_ref_run *run, const struct pod_ref_comp *entry,
-                     struct run_leaves *inputs,
+                     const struct run_leaves *inputs,
                      const struct run_leaves *outputs)
 {
     for (uint32_t i = 0; i < entry->param_count; i++)
         run->slots[entry->params[i]] = inputs->leaves[i]->data;
-    qsort(inputs->leaves, inputs->count, sizeof(struct pod_device_buffer *),
-          run_compare);
     for (uint32_t i = 0; i < entry->root_count; i++) {
-        if (entry->root_direct[i] &&
-            bsearch(&outputs->leaves[i], inputs->leaves, inputs->count,
-                    sizeof(struct pod_device_buffer *), run_compare) == NULL)
+        if (entry->root_direct[i] && !run_has(inputs, outputs->leaves[i]))
             run->slots[entry->roots[i]] = outputs->leaves[i]->data;
     }
 }
@@ -250,6 +259,8 @@ enum pod_code pod_ref_run_program(const struct pod_device_launch *launch,
                                  launch->outputs, launch->output_count,
                                  &outputs, err);
     if (code == POD_OK)
+        code = run_sort(&inputs, err);
+    if (code == POD_OK)
         code = run_own_outputs(&run, &inputs, &outputs, err);
     if (code == POD_OK)
         code = run_place(&run, &block, err);
@@ -263,5 +274,6 @@ enum pod_code pod_ref_run_program(const struct pod_device_launch *launch,
     pod_free(block);
     pod_free(outputs.leaves);
     pod_free(inputs.leaves);
+    pod_free(inputs.sorted);
     return code;
 }
