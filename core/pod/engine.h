@@ -284,10 +284,10 @@ struct pod_transfer {
     // What it is finished with, with a reference; NULL: all is well.
     struct pod_failure *failure;
     bool numbered; // a call bears the operation's number
-    // Of the staging budget: what it has taken, and what is lent to it before
-    // that is there.
+    // Of the staging budget: what it has taken, and what is to be lent to it
+    // before that is there, or NULL.
     uint64_t staged;
-    uint64_t lent;
+    struct pod_loan *loan;
     bool borrows; // its one piece is the buffer's own memory
     // With a host that moves whole buffers only (whole.c).
     bool gathering; // what comes goes to `whole`, which is written then

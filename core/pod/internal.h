@@ -327,11 +327,18 @@ void pod_note_host(enum pod_log_level level, const struct pod_host *host,
                    enum pod_host_state state, const char *detail);
 
 // -------------------------------------------------------- given by others
-// staging.c: takes bytes of the budget for memory that is lent to a reader. At
-// most half of it is lent, so that readers leave room to those who write.
-bool pod_staging_lend(struct pod *pod, uint64_t bytes);
-// A loan's on_free.
-void pod_staging_loan_over(void *pod, size_t size);
+// staging.c: memory that is lent to a reader, in the budget until it is over.
+struct pod_loan {
+    struct pod *pod;
+    uint64_t bytes;
+};
+
+// A loan that keeps so many bytes of memory. NULL: no room; at most half of the
+// budget is lent, so that readers leave room to those who write.
+struct pod_loan *pod_loan_new(struct pod *pod, uint64_t bytes);
+void pod_loan_free(struct pod_loan *loan); // it is over; NULL is allowed
+// Makes what was lent end the loan, however little of the memory that is.
+void pod_loan_follow(struct pod_loan *owned_loan, struct pod_blob *blob);
 // The on_free of bytes that were taken.
 void pod_staging_on_free(void *pod, size_t size);
 

@@ -2,9 +2,9 @@
 // Bytes move in pieces of a fixed size, a few at a time, so that no transfer
 // costs more memory than its slots. What was given with the request is there in
 // one piece: a host in this process is handed all of it. Such a host also lends
-// the memory of a buffer that is read as a whole, if the staging budget has
-// room for it: the buffer may be written or freed while a client still takes
-// the bytes, and then they are podd's.
+// the memory of a buffer that is read, if the staging budget has room for all
+// of it: the buffer may be written or freed while a client still takes the
+// bytes, and then they are podd's.
 //
 // A slot reads its piece, or takes it from the blob that was given, and then
 // writes it to a buffer, keeps it, or hands it to a stream in order. Streams
@@ -51,7 +51,7 @@ void pod_transfer_unref(struct pod_transfer *transfer)
     pod_blob_unref(transfer->whole);
     pod_blob_unref(transfer->patch);
     pod_staging_give(transfer->pod, transfer->staged);
-    pod_staging_loan_over(transfer->pod, transfer->lent);
+    pod_loan_free(transfer->loan);
     pod_free(transfer);
 }
 
@@ -277,12 +277,11 @@ static void transfer_begin_loan(struct pod_transfer *transfer)
 
     if (transfer->stream == NULL || from == NULL || transfer->to != NULL ||
         (from->features & POD_DRIVER_LENDS) == 0 ||
-        transfer->total < TRANSFER_LEND_BYTES ||
-        transfer->total != transfer->op->target->bytes ||
-        !pod_staging_lend(transfer->pod, transfer->total))
+        transfer->total < TRANSFER_LEND_BYTES)
         return;
-    transfer->borrows = true;
-    transfer->lent = transfer->total;
+    // A part keeps the memory of the whole, should that be written or freed.
+    transfer->loan = pod_loan_new(transfer->pod, transfer->op->target->bytes);
+    transfer->borrows = transfer->loan != NULL;
 }
 
 void pod_transfer_start_locked(struct pod_transfer *transfer,
@@ -326,9 +325,8 @@ static void transfer_arrived(struct pod_transfer *transfer,
     slot->blob = answer->data;
     answer->data = NULL;
     if (transfer->borrows) { // from now on the budget follows the bytes
-        slot->blob->on_free = pod_staging_loan_over;
-        slot->blob->arg = transfer->pod;
-        transfer->lent = 0;
+        pod_loan_follow(transfer->loan, slot->blob);
+        transfer->loan = NULL;
     }
     if (transfer->to != NULL || transfer->stream != NULL)
         slot->arrived = true;

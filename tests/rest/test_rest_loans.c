@@ -112,28 +112,37 @@ static uint64_t memory_used(struct rest *rest, unsigned core)
 struct reader {
     int fd;
     size_t taken; // bytes of the body
+    size_t size;  // of all of it
 };
 
-// Asks for a buffer's bytes, and takes no more of the answer than its head.
-static struct reader begin(struct rest *rest, const char *buffer)
+// Asks for a buffer's bytes from one on, and takes no more of the answer than
+// its head.
+static struct reader begin_at(struct rest *rest, const char *buffer,
+                              size_t first)
 {
     struct reader reader = {
-        .fd = client_connect(api_server_port(rest_server(rest)))};
+        .fd = client_connect(api_server_port(rest_server(rest))),
+        .size = BYTES - first};
     char text[256];
     char end[4] = "";
 
     (void)snprintf(text, sizeof(text),
                    "GET /v1/buffers/%s/data HTTP/1.1\r\nHost: localhost\r\n"
-                   "Connection: close\r\n\r\n",
-                   buffer);
+                   "Connection: close\r\n%s%zu-\r\n\r\n",
+                   buffer, first > 0 ? "Range: bytes=" : "X-First: ", first);
     assert_true(client_puts(reader.fd, text));
     assert_int_equal(recv(reader.fd, text, 12, MSG_WAITALL), 12);
-    assert_memory_equal(text, "HTTP/1.1 200", 12);
+    assert_memory_equal(text, first > 0 ? "HTTP/1.1 206" : "HTTP/1.1 200", 12);
     while (memcmp(end, "\r\n\r\n", 4) != 0) {
         memmove(end, end + 1, 3);
         assert_int_equal(recv(reader.fd, end + 3, 1, 0), 1);
     }
     return reader;
+}
+
+static struct reader begin(struct rest *rest, const char *buffer)
+{
+    return begin_at(rest, buffer, 0);
 }
 
 // Takes the rest: all of it is ones.
@@ -149,7 +158,7 @@ static void finish(struct reader *reader)
         reader->taken += (size_t)count;
     }
     assert_int_equal(count, 0);
-    assert_int_equal(reader->taken, BYTES);
+    assert_int_equal(reader->taken, reader->size);
     close(reader->fd);
 }
 
@@ -177,27 +186,34 @@ static void a_part_is_written(void **state)
     release(rest, buffer);
 }
 
-static void the_whole_is_written(void **state)
+// Makes all of a buffer twos, while a reader has it on loan.
+static void overwrite(struct rest *rest, const char *buffer)
 {
-    struct rest *rest = *state;
-    char buffer[32];
     char path[64];
     char *bytes = malloc(BYTES);
 
     assert_non_null(bytes);
     memset(bytes, 2, BYTES);
-    make(rest, 0, buffer);
-    struct reader reader = begin(rest, buffer);
     (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data?wait=30s", buffer);
     done(rest, "PUT", path, NULL, bytes, BYTES);
     struct rest_answer answer = rest_get(rest, path);
     assert_int_equal(answer.size, BYTES);
     assert_memory_equal(answer.body, bytes, BYTES);
     rest_answer_free(&answer);
+    free(bytes);
+}
+
+static void the_whole_is_written(void **state)
+{
+    struct rest *rest = *state;
+    char buffer[32];
+
+    make(rest, 0, buffer);
+    struct reader reader = begin(rest, buffer);
+    overwrite(rest, buffer);
     finish(&reader);
     await_staged(rest, 0);
     release(rest, buffer);
-    free(bytes);
 }
 
 // The core has the memory back, and another buffer takes it.
@@ -307,8 +323,8 @@ static void a_failed_loan_costs_nothing(void **state)
     release(rest, buffer);
 }
 
-// A part keeps no more of the memory than it has.
-static void parts_are_not_lent(void **state)
+// A part is a window on a loan of the whole.
+static void parts_are_lent(void **state)
 {
     struct rest *rest = *state;
     const char *range[] = {"Range: bytes=1-", NULL};
@@ -323,6 +339,11 @@ static void parts_are_not_lent(void **state)
     for (size_t i = 0; i < answer.size; i += 1021)
         assert_int_equal(answer.body[i], 1);
     rest_answer_free(&answer);
+    await_staged(rest, 0);
+    struct reader reader = begin_at(rest, buffer, BYTES / 4);
+    assert_int_equal(staged(rest), BYTES);
+    overwrite(rest, buffer);
+    finish(&reader);
     await_staged(rest, 0);
     release(rest, buffer);
 }
@@ -356,7 +377,7 @@ int main(void)
         cmocka_unit_test(the_client_hangs_up),
         cmocka_unit_test(half_of_the_budget_is_lent),
         cmocka_unit_test(a_failed_loan_costs_nothing),
-        cmocka_unit_test(parts_are_not_lent),
+        cmocka_unit_test(parts_are_lent),
         cmocka_unit_test(files_are_lent),
         cmocka_unit_test(the_pod_is_reset),
         cmocka_unit_test(the_host_is_removed),

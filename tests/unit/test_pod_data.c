@@ -52,21 +52,32 @@ static void test_half_is_lent(void **state)
     struct hand_pod hand;
 
     hand_pod_init(&hand);
-    assert_false(pod_staging_lend(&hand.pod, 501));
-    assert_false(pod_staging_lend(&hand.pod, UINT64_MAX));
-    assert_true(pod_staging_lend(&hand.pod, 300));
+    assert_null(pod_loan_new(&hand.pod, 501));
+    assert_null(pod_loan_new(&hand.pod, UINT64_MAX));
+    struct pod_loan *first = pod_loan_new(&hand.pod, 300);
+    assert_non_null(first);
     assert_int_equal(used(&hand), 300);
-    assert_false(pod_staging_lend(&hand.pod, 201));
+    assert_null(pod_loan_new(&hand.pod, 201));
     assert_true(pod_staging_take(&hand.pod, 600));
-    assert_false(pod_staging_lend(&hand.pod, 101)); // others have the rest
-    assert_true(pod_staging_lend(&hand.pod, 100));
+    assert_null(pod_loan_new(&hand.pod, 101)); // others have the rest
+    struct pod_loan *second = pod_loan_new(&hand.pod, 100);
+    assert_non_null(second);
     pod_staging_give(&hand.pod, 600);
-    assert_false(pod_staging_lend(&hand.pod, 101));
-    pod_staging_loan_over(&hand.pod, 300);
+    assert_null(pod_loan_new(&hand.pod, 101));
+    pod_loan_free(first);
+    pod_loan_free(NULL);
     assert_int_equal(used(&hand), 100);
-    assert_true(pod_staging_lend(&hand.pod, 400));
-    pod_staging_loan_over(&hand.pod, 400);
-    pod_staging_loan_over(&hand.pod, 100);
+    // What is lent ends the loan, little of the memory as it is.
+    struct pod_blob *part = pod_blob_new(1);
+    assert_non_null(part);
+    assert_false(pod_staging_has(part));
+    pod_loan_follow(second, part);
+    assert_true(pod_staging_has(part));
+    first = pod_loan_new(&hand.pod, 400);
+    assert_non_null(first);
+    pod_blob_unref(part);
+    assert_int_equal(used(&hand), 400);
+    pod_loan_free(first);
     assert_int_equal(used(&hand), 0);
     hand_pod_fini(&hand);
 }
