@@ -147,6 +147,9 @@ struct rpc_stream *rpc_stream_new(struct rpc_loop *loop, grpc_call *call,
 // Begins to move messages; events and arg are set.
 void rpc_stream_begin(struct rpc_stream *stream);
 
+// Has gRPC do what would disturb a connection that is being made. Once in a
+// process, before there is a channel; takes a few milliseconds.
+void rpc_warm_up(void);
 // gRPC's own words go to our log. Once in a process, before gRPC is used.
 void rpc_log_setup(void);
 // Whether this text was told less than a minute before `now_ns`; else it is

@@ -187,13 +187,19 @@ static void loop_free_memory(struct rpc_loop *loop)
     pod_free(loop);
 }
 
+static void loop_setup(void)
+{
+    rpc_log_setup();
+    rpc_warm_up();
+}
+
 enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct rpc_loop *loop = pod_calloc(1, sizeof(*loop));
     if (loop == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    (void)pthread_once(&once, rpc_log_setup);
+    (void)pthread_once(&once, loop_setup);
     pod_mutex_init(&loop->lock, POD_RANK_RPC, "rpc loop");
     pod_list_init(&loop->soon);
     pod_cond_init(&loop->changed);
