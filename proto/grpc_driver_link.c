@@ -51,6 +51,7 @@ static enum pod_code link_channel_new(struct gd *driver, int max_bytes,
     struct rpc_channel_options options = {
         .target = driver->address,
         .tls = gd_hub_tls(driver->hub),
+        .connect_ns = driver->times.connect_ns,
         .backoff_min_ns = driver->times.backoff_min_ns,
         .backoff_max_ns = driver->times.backoff_max_ns,
         .max_receive_bytes = max_bytes,

@@ -13,6 +13,7 @@
 
 enum {
     CLIENT_MAX_ARGS = 16,
+    CLIENT_CONNECT_MS = 2000,
     CLIENT_BACKOFF_MIN_MS = 200,
     CLIENT_BACKOFF_MAX_MS = 2000,
     CLIENT_MAX_RECEIVE = 64 << 20,
@@ -84,7 +85,9 @@ static void client_args_fill(const struct rpc_channel_options *options,
     if (options->retries)
         client_arg_text(args, GRPC_ARG_SERVICE_CONFIG, client_retry_policy);
     client_arg_int(args, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, min_ms);
-    client_arg_int(args, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, max_ms);
+    // Its name says otherwise, but it is how long an attempt may take.
+    client_arg_int(args, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   client_ms(options->connect_ns, CLIENT_CONNECT_MS));
     client_arg_int(args, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, max_ms);
     if (options->keepalive_ns > 0) {
         client_arg_int(args, GRPC_ARG_KEEPALIVE_TIME_MS,

@@ -18,6 +18,8 @@ struct rpc_channel_options {
     // gRPC server drops clients that probe more often than every 5 minutes.
     int64_t keepalive_ns;
     int64_t keepalive_timeout_ns;
+    // Longest an attempt to connect may take. 0: 2 s.
+    int64_t connect_ns;
     // Between attempts to connect, doubling from the first to the second.
     // 0: 200 ms and 2 s.
     int64_t backoff_min_ns;
