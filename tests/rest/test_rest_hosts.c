@@ -93,6 +93,7 @@ static void lists_leave_out_what_is_gone(void **state)
     long long gone = add(rest);
     long long stays = add(rest);
     long long core = core_of(rest, gone);
+    (void)core_of(rest, stays);
     char path[64];
     rest_is_problem(take_away(rest, gone, "?force=1x"), 400, "BAD_PARAMETER");
     struct rest_answer answer = take_away(rest, gone, "");
