@@ -40,13 +40,12 @@ enum pod_code worker_step_locked(struct worker *worker,
                                  struct pod_sched_node **out_node,
                                  struct pod_err *err)
 {
-    struct pod_sched_effect effect;
     enum pod_code code = pod_sched_step(worker->sched, event, out_node, err);
-    if (code != POD_OK)
-        return code;
-    while (pod_sched_next_effect(worker->sched, &effect))
-        worker_effect_locked(&effect);
-    return POD_OK;
+    const struct pod_sched_effects *effects = pod_sched_effects(worker->sched);
+
+    for (size_t i = 0; i < effects->count; i++)
+        worker_effect_locked(&effects->items[i]);
+    return code;
 }
 
 void worker_move_locked(struct worker *worker, enum pod_sched_event_kind kind,

@@ -111,8 +111,9 @@ static void admit_submit(struct pod *pod, struct pod_op *op,
     assert(code == POD_OK); // its memory was reserved
     (void)code;
     // A submission touches no other node, so it has one effect at most.
-    *out_effect = (struct pod_sched_effect){.user = op};
-    (void)pod_sched_next_effect(pod->sched, out_effect);
+    const struct pod_sched_effects *effects = pod_sched_effects(pod->sched);
+    *out_effect = effects->count > 0 ? effects->items[0]
+                                     : (struct pod_sched_effect){.user = op};
 }
 
 void pod_admit_locked(struct pod *pod, struct pod_op **ops, size_t count,

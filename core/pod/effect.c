@@ -9,8 +9,6 @@
 
 #include <assert.h>
 
-enum { EFFECT_ROOM = 8 }; // effects taken at a time
-
 int64_t pod_now_locked(struct pod *pod)
 {
     int64_t now = pod_now(pod);
@@ -120,7 +118,7 @@ static void effect_explain(struct pod *pod, struct pod_op *op,
         pod_unfail_locked(op);
     else if (effect->cause != NULL)
         pod_inherit_locked(pod, op, effect->cause);
-    else if (effect->deadline)
+    else if ((effect->what & POD_SCHED_EXPIRED) != 0)
         pod_fail_locked(pod, op, POD_REASON_DEADLINE_EXCEEDED,
                         "the deadline passed before it was done");
     else if (op->failure == NULL)
@@ -202,17 +200,14 @@ void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
 static void effect_step(struct pod *pod, const struct pod_sched_event *event,
                         struct pod_after *after)
 {
-    struct pod_sched_effect effects[EFFECT_ROOM];
     enum pod_code code = pod_sched_step(pod->sched, event, NULL, NULL);
-    size_t count;
+    const struct pod_sched_effects *effects = pod_sched_effects(pod->sched);
 
     assert(code == POD_OK); // only a SUBMIT can fail
     (void)code;
-    do {
-        count = pod_sched_take_effects(pod->sched, effects, EFFECT_ROOM);
-        for (size_t i = 0; i < count; i++)
-            pod_effect_apply_locked(pod, effects[i].user, &effects[i], after);
-    } while (count == EFFECT_ROOM);
+    for (size_t i = 0; i < effects->count; i++)
+        pod_effect_apply_locked(pod, effects->items[i].user, &effects->items[i],
+                                after);
 }
 
 void pod_step_locked(struct pod *pod, struct pod_op *op,

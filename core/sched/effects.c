@@ -1,80 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step brought: room for it, and handing it out.
+// What a step brings: room for it, and its order.
 #include "core/base/mem.h"
 #include "core/sched/internal.h"
 
 enum { EFFECTS_FIRST_CAPACITY = 16 };
 
-bool pod_sched_effects_reserve(struct pod_sched *sched, size_t more)
+bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
 {
-    struct pod_sched_effects *effects = &sched->effects;
-    size_t nodes_most = sched->live + more;
+    struct pod_sched_news *news = &sched->news;
+    size_t nodes_most = pod_sched_pool_taken(&sched->nodes) + more;
     size_t moved_most = sched->lanes.windows < nodes_most
                             ? (size_t)sched->lanes.windows
                             : nodes_most;
     size_t wanted = nodes_most + moved_most;
-    size_t capacity = effects->capacity > 0 ? effects->capacity
-                                            : (size_t)EFFECTS_FIRST_CAPACITY;
+    size_t capacity =
+        news->capacity > 0 ? news->capacity : (size_t)EFFECTS_FIRST_CAPACITY;
 
-    if (wanted <= effects->capacity)
+    if (wanted <= news->capacity)
         return true;
     while (capacity < wanted)
         capacity *= 2;
-    struct pod_sched_node **nodes =
-        pod_realloc(effects->nodes, capacity, sizeof(nodes[0]));
-    if (nodes == NULL)
+    if (capacity > UINT32_MAX)
         return false;
-    effects->nodes = nodes;
-    effects->capacity = capacity;
+    struct pod_sched_effect *items =
+        pod_realloc(news->effects.items, capacity, sizeof items[0]);
+    if (items == NULL)
+        return false;
+    news->effects.items = items;
+    news->capacity = capacity;
     return true;
 }
 
-// Why the node is in the state that it is told to be in now.
-static void effects_explain(const struct pod_sched_node *node,
-                            struct pod_sched_effect *out_effect)
+void pod_sched_news_move(struct pod_sched_news *news,
+                         struct pod_sched_node *node)
 {
-    if ((out_effect->what & POD_SCHED_CHANGED) == 0)
+    struct pod_sched_effect *effect = pod_sched_news_find(news, node);
+
+    if (effect == NULL || node->effect == news->effects.count - 1)
         return;
-    if (pod_sched_has(node, POD_SCHED_IS_STRUCK))
-        out_effect->cause = node->cause;
-    out_effect->deadline = pod_sched_has(node, POD_SCHED_IS_LATE);
+    assert(news->effects.count < news->capacity);
+    node->effect = (uint32_t)news->effects.count;
+    news->effects.items[news->effects.count++] = *effect;
+    *effect = (struct pod_sched_effect){.node = NULL};
+    news->gaps++;
 }
 
-static inline void effects_give(struct pod_sched *sched,
-                                struct pod_sched_node *node,
-                                struct pod_sched_effect *out_effect)
+void pod_sched_news_close_gaps(struct pod_sched_news *news)
 {
-    uint32_t flags = node->flags;
+    size_t kept = 0;
 
-    *out_effect = (struct pod_sched_effect){
-        .user = node->user,
-        .node = node,
-        .what = (flags & POD_SCHED_WHAT_MASK) >> POD_SCHED_WHAT_SHIFT,
-        .state = (enum pod_sched_state)(flags & POD_SCHED_STATE_MASK),
-    };
-    if ((flags & (POD_SCHED_IS_STRUCK | POD_SCHED_IS_LATE)) != 0)
-        effects_explain(node, out_effect);
-    node->flags = flags & ~POD_SCHED_WHAT_MASK;
-    if ((flags & POD_SCHED_RELEASED << POD_SCHED_WHAT_SHIFT) != 0) {
-        sched->live--;
-        pod_sched_pool_give(&sched->nodes, node);
+    if (news->gaps == 0)
+        return;
+    for (size_t i = 0; i < news->effects.count; i++) {
+        if (news->effects.items[i].node != NULL)
+            news->effects.items[kept++] = news->effects.items[i];
     }
+    news->effects.count = kept;
+    news->gaps = 0;
 }
 
-size_t pod_sched_take_effects(struct pod_sched *sched,
-                              struct pod_sched_effect *out_effects, size_t room)
+const struct pod_sched_effects *pod_sched_effects(const struct pod_sched *sched)
 {
-    struct pod_sched_effects *effects = &sched->effects;
-    size_t taken = effects->taken;
-    size_t given = 0;
-
-    for (; taken < effects->count && given < room; taken++) {
-        struct pod_sched_node *node = effects->nodes[taken];
-        if (pod_sched_has(node, POD_SCHED_IS_MOVED))
-            node->flags &= ~POD_SCHED_IS_MOVED; // it comes once more
-        else
-            effects_give(sched, node, &out_effects[given++]);
-    }
-    effects->taken = taken;
-    return given;
+    return &sched->news.effects;
 }

@@ -38,45 +38,38 @@ struct pod_sched_gang {
 
 enum { POD_SCHED_LINE_BYTES = 64 };
 
-// struct pod_sched_node.flags: three numbers and single bits. They are in one
+// struct pod_sched_node.flags: two numbers and single bits. They are in one
 // word, always written as a whole: a read that gathers what was written in
 // pieces would wait for the pieces to reach the cache.
-#define POD_SCHED_STATE_MASK  UINT32_C(0xF) // enum pod_sched_state
-#define POD_SCHED_WHAT_SHIFT  4
-#define POD_SCHED_WHAT_MASK   UINT32_C(0xF0) // the effect to be taken
-#define POD_SCHED_LEVEL_SHIFT 8
-#define POD_SCHED_LEVEL_MASK  UINT32_C(0x1F00) // of its priority; 0 goes first
-#define POD_SCHED_IS_LAUNCHED UINT32_C(0x00010000)
-#define POD_SCHED_IS_SETTLED  UINT32_C(0x00020000)
-#define POD_SCHED_IS_PLACED   UINT32_C(0x00040000) // has places in lanes
-#define POD_SCHED_IS_GANG     UINT32_C(0x00080000) // in more than one
-#define POD_SCHED_IS_QUEUED   UINT32_C(0x00100000) // marked in their queues
-// Stands twice in the effects; the second counts.
-#define POD_SCHED_IS_MOVED       UINT32_C(0x00200000)
-#define POD_SCHED_IS_INTERRUPTED UINT32_C(0x00400000) // INTERRUPT was given
-// Its deadline passed while it was open.
-#define POD_SCHED_IS_LATE      UINT32_C(0x00800000)
-#define POD_SCHED_IS_STRUCK    UINT32_C(0x01000000) // ended because of `cause`
-#define POD_SCHED_IS_RESILIENT UINT32_C(0x02000000) // run_on_failure
+#define POD_SCHED_STATE_MASK     UINT32_C(0xF) // enum pod_sched_state
+#define POD_SCHED_LEVEL_SHIFT    8
+#define POD_SCHED_LEVEL_MASK     UINT32_C(0x1F00) // of its priority; 0 goes first
+#define POD_SCHED_IS_LAUNCHED    UINT32_C(0x00010000)
+#define POD_SCHED_IS_SETTLED     UINT32_C(0x00020000)
+#define POD_SCHED_IS_PLACED      UINT32_C(0x00040000) // has places in lanes
+#define POD_SCHED_IS_GANG        UINT32_C(0x00080000) // in more than one
+#define POD_SCHED_IS_QUEUED      UINT32_C(0x00100000) // marked in their queues
+#define POD_SCHED_IS_INTERRUPTED UINT32_C(0x00200000) // INTERRUPT was given
+#define POD_SCHED_IS_RESILIENT   UINT32_C(0x00400000) // run_on_failure
 // Some dependent may be launched as soon as it is.
-#define POD_SCHED_HAS_FOLLOWERS UINT32_C(0x04000000)
+#define POD_SCHED_HAS_FOLLOWERS UINT32_C(0x00800000)
 
 // One line of the cache: many operations are in flight, and each is touched
 // for each of its edges.
 struct pod_sched_node {
     struct pod_sched_edges edges;
     void *user;
-    union {
-        void *cause;                       // if STRUCK
-        struct pod_sched_node *next_ahead; // while in sched->ahead
-    };
+    uint32_t effect;     // its place in the effects of a step, if that is it
+    uint32_t next_ahead; // while in sched->ahead: the number of the next
     union {
         struct pod_sched_place place;      // if PLACED, and no gang
         struct pod_sched_gang *gang;       // if PLACED, and a gang
         struct pod_sched_node *next_spent; // while in sched->spent
     };
-    uint32_t unmet; // edges to it that still stand
-    uint32_t held;  // those of them that keep it from being launched
+    // Edges to it that still stand: those that keep it from being launched, and
+    // those that do not, sent ahead, since their dependency is launched.
+    uint32_t held;
+    uint32_t led;
     uint32_t deadline_slot;
     uint32_t flags;
 };
@@ -137,6 +130,12 @@ static inline uint32_t pod_sched_level_of(const struct pod_sched_node *node)
     return (node->flags & POD_SCHED_LEVEL_MASK) >> POD_SCHED_LEVEL_SHIFT;
 }
 
+// Whether no edge to it stands any more.
+static inline bool pod_sched_node_met(const struct pod_sched_node *node)
+{
+    return (node->held | node->led) == 0;
+}
+
 static inline bool pod_sched_node_open(const struct pod_sched_node *node)
 {
     return !pod_sched_terminal(pod_sched_state_of(node));
@@ -191,27 +190,26 @@ void pod_sched_lanes_occupy(struct pod_sched_lanes *lanes,
 void pod_sched_lanes_leave(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node);
 
-// What the nodes of a step brought, in order. There is room for each node, and
-// once more for those that may be launched from lanes in one step: when such a
-// node had an effect before, it moves to the end, and its first entry is passed
-// over.
-struct pod_sched_effects {
-    struct pod_sched_node **nodes;
+// What a step brings, in order, and what the last one brought. There is room
+// for each node, and once more for those that may be launched from lanes in one
+// step: when such a node had an effect before, that moves to the end and leaves
+// a gap, until the end of the step.
+struct pod_sched_news {
+    struct pod_sched_effects effects;
     size_t capacity;
-    size_t count;
-    size_t taken;
+    size_t gaps;
 };
 
 struct pod_sched {
-    struct pod_sched_effects effects;
+    struct pod_sched_news news;
     // Nodes that ended and were never launched, and whose dependencies have all
     // settled: they settle in this step, in this order.
     struct pod_sched_node *spent;
     struct pod_sched_node *last_spent;
-    struct pod_sched_node *ahead; // launched nodes whose dependents may follow
-    struct pod_heap deadlines;    // of open nodes
-    uint64_t submitted;           // how many nodes ever
-    size_t live;                  // and those that are not released
+    // Launched nodes whose dependents may follow: the number of the first.
+    uint32_t ahead;
+    struct pod_heap deadlines; // of open nodes
+    uint64_t submitted;        // how many nodes ever
     struct pod_sched_pool nodes;
     struct pod_sched_pool edges;
     struct pod_sched_lanes lanes;
@@ -219,30 +217,80 @@ struct pod_sched {
 
 // Makes sure that there is room for the effects of all nodes that are there and
 // `more`; false: no memory.
-bool pod_sched_effects_reserve(struct pod_sched *sched, size_t more)
+bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
     __attribute__((warn_unused_result));
+// Moves the effect of a node to the end, if it has one that is not there.
+void pod_sched_news_move(struct pod_sched_news *news,
+                         struct pod_sched_node *node);
+// At the end of a step.
+void pod_sched_news_close_gaps(struct pod_sched_news *news);
 
-// Before a step: all effects of the last one have been taken.
-static inline void pod_sched_effects_begin(struct pod_sched_effects *effects)
+// The effect of a node in this step, or NULL. A node need not forget the place
+// of an earlier one: in that place is another's now, or nothing.
+static inline struct pod_sched_effect *
+pod_sched_news_find(const struct pod_sched_news *news,
+                    const struct pod_sched_node *node)
 {
-    assert(effects->taken == effects->count);
-    effects->taken = 0;
-    effects->count = 0;
+    if (node->effect >= news->effects.count ||
+        news->effects.items[node->effect].node != node)
+        return NULL;
+    return &news->effects.items[node->effect];
 }
 
-static inline void pod_sched_effects_add(struct pod_sched_effects *effects,
-                                         struct pod_sched_node *node)
+// Appends the effect of a node that has none yet and will not be asked for it.
+static inline struct pod_sched_effect *
+pod_sched_news_append(struct pod_sched_news *news, struct pod_sched_node *node,
+                      uint32_t what, enum pod_sched_state state)
 {
-    assert(effects->count < effects->capacity);
-    effects->nodes[effects->count++] = node;
+    assert(news->effects.count < news->capacity);
+    struct pod_sched_effect *effect =
+        &news->effects.items[news->effects.count++];
+    *effect = (struct pod_sched_effect){
+        .user = node->user,
+        .node = node,
+        .what = what,
+        .state = state,
+    };
+    return effect;
+}
+
+// The same for one that may be.
+static inline struct pod_sched_effect *
+pod_sched_news_add(struct pod_sched_news *news, struct pod_sched_node *node,
+                   uint32_t what, enum pod_sched_state state)
+{
+    node->effect = (uint32_t)news->effects.count;
+    return pod_sched_news_append(news, node, what, state);
+}
+
+// Adds to the node's effect of this step; the first time it goes to the end
+// of the list.
+static inline struct pod_sched_effect *
+pod_sched_note(struct pod_sched *sched, struct pod_sched_node *node,
+               unsigned what)
+{
+    struct pod_sched_effect *effect = pod_sched_news_find(&sched->news, node);
+
+    if (effect == NULL)
+        return pod_sched_news_add(&sched->news, node, what,
+                                  pod_sched_state_of(node));
+    effect->what |= what;
+    effect->state = pod_sched_state_of(node);
+    return effect;
+}
+
+static inline struct pod_sched_node *
+pod_sched_node_at(const struct pod_sched *sched, uint32_t number)
+{
+    return pod_sched_pool_at(&sched->nodes, number,
+                             sizeof(struct pod_sched_node));
 }
 
 // The node an edge leads to.
 static inline struct pod_sched_node *
 pod_sched_edge_node(const struct pod_sched *sched, uint32_t edge)
 {
-    return pod_sched_pool_at(&sched->nodes, edge >> POD_SCHED_EDGE_SHIFT,
-                             sizeof(struct pod_sched_node));
+    return pod_sched_node_at(sched, edge >> POD_SCHED_EDGE_SHIFT);
 }
 
 static inline uint32_t pod_sched_node_number(const struct pod_sched_node *node)
@@ -260,5 +308,18 @@ static inline int64_t pod_sched_deadline_of(uint64_t key)
 {
     return (int64_t)(key ^ (UINT64_C(1) << 63));
 }
+
+// An open node ends; returns its effect.
+struct pod_sched_effect *pod_sched_end(struct pod_sched *sched,
+                                       struct pod_sched_node *node,
+                                       enum pod_sched_state state);
+// The deadline of an open node has passed.
+void pod_sched_expire(struct pod_sched *sched, struct pod_sched_node *node);
+// Nothing but its lanes holds the node back any more.
+void pod_sched_unhold(struct pod_sched *sched, struct pod_sched_node *node);
+// What a SUBMIT is before anything settles or is launched from a lane; NULL: no
+// memory, and nothing has changed.
+struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
+                                        const struct pod_sched_event *event);
 
 #endif

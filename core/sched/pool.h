@@ -54,6 +54,12 @@ static inline bool pod_sched_pool_reserve(struct pod_sched_pool *pool,
     return count <= pool->spare || pod_sched_pool_grow(pool, count);
 }
 
+// How many items are taken and not given back.
+static inline size_t pod_sched_pool_taken(const struct pod_sched_pool *pool)
+{
+    return pool->chunk_count * pool->per_chunk - pool->spare;
+}
+
 // An item, uninitialised. It must have been reserved.
 static inline void *pod_sched_pool_take(struct pod_sched_pool *pool)
 {

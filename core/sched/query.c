@@ -39,7 +39,7 @@ bool pod_sched_node_queued(const struct pod_sched_node *node)
 
 uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)
 {
-    return node->unmet;
+    return node->held + node->led;
 }
 
 bool pod_sched_next_dependent(const struct pod_sched *sched,

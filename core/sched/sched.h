@@ -107,17 +107,23 @@ enum {
     POD_SCHED_CHANGED = 2,   // its state is now effect.state
     POD_SCHED_INTERRUPT = 4, // it is launched: ask the worker to stop it
     POD_SCHED_RELEASED = 8,  // settled, no edge left: the node is gone
+    POD_SCHED_EXPIRED = 16,  // CHANGED to FAILED because its deadline passed
 };
 
 struct pod_sched_effect {
     void *user;
     struct pod_sched_node *node; // dangling if RELEASED
-    unsigned what;
-    enum pod_sched_state state;
     // CHANGED to SKIPPED, or to CANCELLED by a cascade: the user pointer of
     // the dependency that brought it, else NULL.
     void *cause;
-    bool deadline; // CHANGED to FAILED because the deadline passed
+    uint32_t what;
+    enum pod_sched_state state;
+};
+
+// What a step brought, in the order in which things happened.
+struct pod_sched_effects {
+    struct pod_sched_effect *items;
+    size_t count;
 };
 
 // A scheduler without nodes or lanes; NULL when there is no memory.
@@ -140,9 +146,8 @@ enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
                                 size_t lane_count, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// Makes one step. Effects collect until they are taken with
-// pod_sched_take_effects; take them all before the next step (asserted).
-// SUBMIT gives the node in *out_node (else out_node may be NULL). The only
+// Makes one step, and leaves what it brought in pod_sched_effects. SUBMIT
+// gives the node in *out_node (else out_node may be NULL). The only
 // failure is OUT_OF_MEMORY of a SUBMIT, which changes nothing.
 //
 // In a lane, nodes launch by priority, then in the order submitted. A gang
@@ -157,7 +162,7 @@ enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
 // run_on_failure; a dependent that was launched ahead gets INTERRUPT too.
 // CANCEL of an ended node does nothing.
 //
-// A deadline that passes ends an open node FAILED with `deadline`, and gives
+// A deadline that passes ends an open node FAILED and EXPIRED, and gives
 // INTERRUPT if it was launched. ADVANCE looks for deadlines at or before
 // now_ns, earliest first; SUBMIT at that of its own node only.
 enum pod_code
@@ -173,21 +178,12 @@ static inline void pod_sched_expect(const struct pod_sched_node *node)
     __builtin_prefetch(node, 1);
 }
 
-// Takes the next effects, in the order in which things happened, up to `room`
-// of them; returns how many, fewer only when there are no more. A node that is
-// RELEASED is gone when its effect has been taken.
-// One node gives at most one effect a step (its bits merged), except that a
-// node never shows CHANGED twice. A cause comes before what it brought.
-size_t pod_sched_take_effects(struct pod_sched *sched,
-                              struct pod_sched_effect *out_effects,
-                              size_t room);
-
-// Takes the next effect; false: none.
-static inline bool pod_sched_next_effect(struct pod_sched *sched,
-                                         struct pod_sched_effect *out_effect)
-{
-    return pod_sched_take_effects(sched, out_effect, 1) > 0;
-}
+// Where the effects of the last step stand: the same place as long as the
+// scheduler lives. What stands there holds until the next step or
+// pod_sched_reserve. A node gives one effect a step at most, its bits merged. A
+// cause comes before what it brought. A SUBMIT that failed has none.
+const struct pod_sched_effects *
+pod_sched_effects(const struct pod_sched *sched);
 
 // The earliest deadline of an open node, or POD_NEVER: when to ADVANCE.
 int64_t pod_sched_next_deadline(const struct pod_sched *sched);

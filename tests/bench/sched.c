@@ -3,9 +3,11 @@
 // edge that it releases.
 //
 // All N operations of a graph are submitted, then completed as they become
-// ready, first in first out. Columns, for the same graph in the same run:
+// ready, first in first out. What gives its memory back and takes it again
+// (sched, lanes, told) has done the same graph once before, as it is after a
+// while: no page is new to it. Columns, for the same graph in the same run:
 //
-//   sched  pod_sched: DONE, and taking the effects. Each completion is told of
+//   sched  pod_sched: DONE, and reading the effects. Each completion is told of
 //          one before with pod_sched_expect, as the engine does when an answer
 //          comes: before it waits for its lock and does its own work; so are
 //          bare and told
@@ -57,7 +59,6 @@ enum {
     BENCH_PARENTS = 3,
     BENCH_LANES = 64,
     BENCH_WINDOW = 4,
-    BENCH_EFFECTS = 16, // taken at a time
     BENCH_ROUNDS = 5,
     BENCH_SCAN_MAX = 10000,
     BENCH_BYTES_MIN = 100000,
@@ -89,6 +90,16 @@ static void *bench_alloc(size_t count, size_t bytes)
         exit(1);
     }
     (void)madvise(block, size, MADV_HUGEPAGE);
+    return block;
+}
+
+// The same, and in memory, as what a run is to fill: its first touch of a page
+// is not what is measured.
+static void *bench_alloc_filled(size_t count, size_t bytes)
+{
+    void *block = bench_alloc(count, bytes);
+
+    memset(block, 0, count * bytes);
     return block;
 }
 
@@ -189,27 +200,22 @@ static double bench_result(const struct bench_graph *graph, double begin,
 struct bench_ready {
     struct pod_sched_node **nodes;
     size_t count;
-    struct pod_sched_effect effects[BENCH_EFFECTS]; // of a step
 };
 
-static void bench_step(struct pod_sched *sched,
-                       const struct pod_sched_event *event,
-                       struct pod_sched_node **out_node,
-                       struct bench_ready *ready)
+static inline void bench_step(struct pod_sched *sched,
+                              const struct pod_sched_event *event,
+                              struct pod_sched_node **out_node,
+                              const struct pod_sched_effects *effects,
+                              struct bench_ready *ready)
 {
-    size_t count;
-
     if (pod_sched_step(sched, event, out_node, NULL) != POD_OK) {
         fprintf(stderr, "no memory\n");
         exit(1);
     }
-    do {
-        count = pod_sched_take_effects(sched, ready->effects, BENCH_EFFECTS);
-        for (size_t i = 0; i < count; i++) {
-            if ((ready->effects[i].what & POD_SCHED_LAUNCH) != 0)
-                ready->nodes[ready->count++] = ready->effects[i].node;
-        }
-    } while (count == BENCH_EFFECTS);
+    for (size_t i = 0; i < effects->count; i++) {
+        if ((effects->items[i].what & POD_SCHED_LAUNCH) != 0)
+            ready->nodes[ready->count++] = effects->items[i].node;
+    }
 }
 
 static void bench_submit_all(struct pod_sched *sched,
@@ -234,7 +240,7 @@ static void bench_submit_all(struct pod_sched *sched,
             .lanes = &lane,
             .lane_count = with_lanes ? 1 : 0,
         };
-        bench_step(sched, &event, &nodes[i], ready);
+        bench_step(sched, &event, &nodes[i], pod_sched_effects(sched), ready);
     }
     free(deps);
     free(nodes);
@@ -259,30 +265,43 @@ static double bench_resident(void)
 
 static double bench_bytes; // of an operation, in the last run of a scheduler
 
-static double bench_sched(const struct bench_graph *graph, bool with_lanes)
+static double bench_complete_all(struct pod_sched *sched,
+                                 const struct bench_graph *graph,
+                                 struct bench_ready *ready)
 {
-    double resident = bench_resident();
-    struct pod_sched *sched = pod_sched_new();
-    struct bench_ready ready = {.nodes =
-                                    bench_alloc(graph->count, sizeof(void *))};
-    size_t completed = 0;
+    const struct pod_sched_effects *effects = pod_sched_effects(sched);
     struct pod_sched_event event = {
         .kind = POD_SCHED_DONE,
         .state = POD_SCHED_SUCCEEDED,
     };
+    size_t completed = 0;
+
+    double begin = bench_now();
+    for (; completed < ready->count; completed++) {
+        event.node = ready->nodes[completed];
+        if (completed + 1 < ready->count)
+            pod_sched_expect(ready->nodes[completed + 1]);
+        bench_step(sched, &event, NULL, effects, ready);
+    }
+    double result = bench_result(graph, begin, completed);
+    ready->count = 0;
+    return result;
+}
+
+static double bench_sched(const struct bench_graph *graph, bool with_lanes)
+{
+    struct bench_ready ready = {
+        .nodes = bench_alloc_filled(graph->count, sizeof(void *))};
+    double resident = bench_resident();
+    struct pod_sched *sched = pod_sched_new();
 
     for (int i = 0; i < BENCH_LANES; i++)
         (void)pod_sched_add_lane(sched, BENCH_WINDOW);
     bench_submit_all(sched, graph, with_lanes, &ready);
     bench_bytes = (bench_resident() - resident) / (double)graph->count;
-    double begin = bench_now();
-    for (; completed < ready.count; completed++) {
-        event.node = ready.nodes[completed];
-        if (completed + 1 < ready.count)
-            pod_sched_expect(ready.nodes[completed + 1]);
-        bench_step(sched, &event, NULL, &ready);
-    }
-    double result = bench_result(graph, begin, completed);
+    (void)bench_complete_all(sched, graph, &ready);
+    bench_submit_all(sched, graph, with_lanes, &ready);
+    double result = bench_complete_all(sched, graph, &ready);
     pod_sched_free(sched);
     free(ready.nodes);
     return result;
@@ -315,7 +334,7 @@ static double bench_bare(const struct bench_graph *graph)
 {
     struct bare_node *nodes = bench_alloc(graph->count, sizeof nodes[0]);
     struct bare_edge *edges = bench_alloc(graph->edges, sizeof edges[0]);
-    struct bare_node **ready = bench_alloc(graph->count, sizeof(void *));
+    struct bare_node **ready = bench_alloc_filled(graph->count, sizeof(void *));
     size_t ready_count = 0;
     size_t completed = 0;
 
@@ -476,29 +495,37 @@ static size_t told_submit_all(struct told *told,
     return ready_count;
 }
 
+static double told_complete_all(struct told *told,
+                                const struct bench_graph *graph,
+                                uint64_t *ready, size_t ready_count)
+{
+    size_t completed = 0;
+
+    double begin = bench_now();
+    for (size_t next = 0; next < ready_count; next++) {
+        if (next + 1 < ready_count)
+            __builtin_prefetch(told_find(told, ready[next + 1]), 1);
+        size_t count = told_done(told, ready[next]);
+        for (size_t i = 0; i + 1 < count; i++)
+            ready[ready_count++] = told->news[i];
+        completed += count > 0 && told->news[count - 1] == ready[next];
+    }
+    return bench_result(graph, begin, completed);
+}
+
 static double bench_told(const struct bench_graph *graph)
 {
     struct told told = {
         .nodes = bench_alloc(graph->count, sizeof told.nodes[0]),
         .edges = bench_alloc(graph->edges, sizeof told.edges[0]),
-        .news = bench_alloc(graph->count, sizeof told.news[0]),
+        .news = bench_alloc_filled(graph->count, sizeof told.news[0]),
     };
-    uint64_t *ready = bench_alloc(graph->count, sizeof ready[0]);
+    uint64_t *ready = bench_alloc_filled(graph->count, sizeof ready[0]);
     size_t ready_count = told_submit_all(&told, graph, ready);
-    size_t completed = 0;
 
-    // In use for long: its pages are there.
-    memset(told.news, 0, graph->count * sizeof told.news[0]);
-    double begin = bench_now();
-    for (size_t next = 0; next < ready_count; next++) {
-        if (next + 1 < ready_count)
-            __builtin_prefetch(told_find(&told, ready[next + 1]), 1);
-        size_t count = told_done(&told, ready[next]);
-        for (size_t i = 0; i + 1 < count; i++)
-            ready[ready_count++] = told.news[i];
-        completed += count > 0 && told.news[count - 1] == ready[next];
-    }
-    double result = bench_result(graph, begin, completed);
+    (void)told_complete_all(&told, graph, ready, ready_count);
+    ready_count = told_submit_all(&told, graph, ready);
+    double result = told_complete_all(&told, graph, ready, ready_count);
     free(ready);
     free(told.news);
     free(told.edges);

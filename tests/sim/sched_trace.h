@@ -58,15 +58,16 @@ static struct trace_op *trace_op(struct trace *trace, const char *name)
 
 static void trace_effects(struct trace *trace)
 {
-    struct pod_sched_effect effect;
+    const struct pod_sched_effects *effects = pod_sched_effects(trace->sched);
 
-    while (pod_sched_next_effect(trace->sched, &effect)) {
+    for (size_t i = 0; i < effects->count; i++) {
+        const struct pod_sched_effect effect = effects->items[i];
         const struct trace_op *op = effect.user;
         pod_str_printf(&trace->text, "[%d]   %s", (int)trace->now, op->name);
         if ((effect.what & POD_SCHED_CHANGED) != 0)
             pod_str_printf(&trace->text, " %s",
                            pod_sched_state_name(effect.state));
-        if (effect.deadline)
+        if ((effect.what & POD_SCHED_EXPIRED) != 0)
             pod_str_puts(&trace->text, " late");
         if (effect.cause != NULL)
             pod_str_printf(&trace->text, " by %s",

@@ -331,7 +331,9 @@ static void prop_check_effect(struct prop *prop,
 {
     struct prop_op *op = effect->user;
     int number = (int)(op - prop->ops);
-    unsigned what = effect->what & ~(unsigned)POD_SCHED_LAUNCH;
+    bool expired = (effect->what & POD_SCHED_EXPIRED) != 0;
+    unsigned what =
+        effect->what & ~(unsigned)(POD_SCHED_LAUNCH | POD_SCHED_EXPIRED);
 
     PROP_CHECK(prop, op->position < 0, number);
     op->position = position;
@@ -339,10 +341,10 @@ static void prop_check_effect(struct prop *prop,
     PROP_CHECK(prop, what == op->expected, number);
     PROP_CHECK(prop, effect->state == op->state, number);
     if ((what & POD_SCHED_CHANGED) != 0 && !model_open(op)) {
-        PROP_CHECK(prop, effect->deadline == op->late, number);
+        PROP_CHECK(prop, expired == op->late, number);
         prop_check_cause(prop, op, effect->cause);
     } else {
-        PROP_CHECK(prop, effect->cause == NULL && !effect->deadline, number);
+        PROP_CHECK(prop, effect->cause == NULL && !expired, number);
     }
     if ((effect->what & POD_SCHED_LAUNCH) != 0) {
         PROP_CHECK(prop, model_may_launch(prop, op), number);
@@ -428,8 +430,6 @@ static void prop_step(struct prop *prop, struct pod_sched_event *event,
                       struct prop_op *op)
 {
     struct pod_sched_node *node = NULL;
-    struct pod_sched_effect effect;
-    int position = 0;
 
     prop->step++;
     for (int i = 0; i < prop->count; i++) {
@@ -447,8 +447,9 @@ static void prop_step(struct prop *prop, struct pod_sched_event *event,
     model_conclude(prop);
     if (event->kind == POD_SCHED_SUBMIT)
         op->node = node;
-    while (pod_sched_next_effect(prop->sched, &effect))
-        prop_check_effect(prop, &effect, position++);
+    const struct pod_sched_effects *effects = pod_sched_effects(prop->sched);
+    for (size_t i = 0; i < effects->count; i++)
+        prop_check_effect(prop, &effects->items[i], (int)i);
     prop_check_all(prop);
 }
 

@@ -31,11 +31,12 @@ struct graph {
 
 static void take_effects(struct hand_pod *hand)
 {
-    struct pod_sched_effect effect;
+    const struct pod_sched_effects *effects =
+        pod_sched_effects(hand->pod.sched);
 
-    while (pod_sched_next_effect(hand->pod.sched, &effect))
-        ((struct pod_op *)effect.user)->state =
-            pod_sched_node_state(effect.node);
+    for (size_t i = 0; i < effects->count; i++)
+        ((struct pod_op *)effects->items[i].user)->state =
+            effects->items[i].state;
 }
 
 // An operation that waits for others of the graph.
@@ -191,10 +192,11 @@ static void test_expired_and_ended_ones_are_left_out(void **state)
         };
         assert_int_equal(
             pod_sched_step(graph.hand.pod.sched, &done, NULL, NULL), POD_OK);
-        struct pod_sched_effect effect;
-        while (pod_sched_next_effect(graph.hand.pod.sched, &effect))
-            if ((effect.what & POD_SCHED_RELEASED) != 0)
-                ((struct pod_op *)effect.user)->node = NULL;
+        const struct pod_sched_effects *effects =
+            pod_sched_effects(graph.hand.pod.sched);
+        for (size_t j = 0; j < effects->count; j++)
+            if ((effects->items[j].what & POD_SCHED_RELEASED) != 0)
+                ((struct pod_op *)effects->items[j].user)->node = NULL;
     }
     assert_int_equal(walk(&graph, 1, true, 5, 100, &items, &more), 0);
     pod_dependencies_free(items);

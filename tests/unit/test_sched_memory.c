@@ -28,14 +28,6 @@ struct fixture {
     struct pod_sched_node *first;
 };
 
-static void take_effects(struct pod_sched *sched)
-{
-    struct pod_sched_effect effect;
-
-    while (pod_sched_next_effect(sched, &effect))
-        continue;
-}
-
 static void fixture_init(struct fixture *fixture)
 {
     struct pod_sched_event event = {
@@ -51,7 +43,6 @@ static void fixture_init(struct fixture *fixture)
         assert_int_equal(pod_sched_add_lane(fixture->sched, 1), i);
     assert_int_equal(
         pod_sched_step(fixture->sched, &event, &fixture->first, NULL), POD_OK);
-    take_effects(fixture->sched);
 }
 
 static uint32_t dependents(const struct pod_sched *sched,
@@ -72,7 +63,7 @@ static void check_untouched(const struct fixture *fixture)
 {
     const struct pod_sched *sched = fixture->sched;
 
-    assert_true(sched->effects.taken == sched->effects.count);
+    assert_int_equal(pod_sched_effects(sched)->count, 0);
     assert_int_equal(sched->submitted, 1);
     assert_int_equal(sched->nodes.spare, sched->nodes.per_chunk - 1);
     assert_int_equal(sched->deadlines.count, 0);
@@ -114,17 +105,14 @@ static void check_gang(struct fixture *fixture, struct pod_sched_node *gang)
         .state = POD_SCHED_SUCCEEDED,
     };
 
-    take_effects(fixture->sched);
     assert_int_equal(pod_sched_next_deadline(fixture->sched), DEADLINE);
     assert_int_equal(pod_sched_node_unmet(gang), 3);
     assert_int_equal(dependents(fixture->sched, fixture->first), 3);
     assert_false(pod_sched_node_launched(gang));
     assert_int_equal(pod_sched_step(fixture->sched, &done, NULL, NULL), POD_OK);
-    take_effects(fixture->sched);
     assert_true(pod_sched_node_launched(gang));
     done.node = gang;
     assert_int_equal(pod_sched_step(fixture->sched, &done, NULL, NULL), POD_OK);
-    take_effects(fixture->sched);
     assert_int_equal(fixture->sched->nodes.spare,
                      fixture->sched->nodes.per_chunk);
 }
@@ -181,7 +169,6 @@ static enum pod_code submit_to_lane(struct pod_sched *sched, void *user,
 static void test_queue_growth(void **state)
 {
     int users[QUEUE_FIRST_CAPACITY + 1];
-    struct pod_sched_effect effect;
     struct fixture fixture;
 
     (void)state;
@@ -189,13 +176,12 @@ static void test_queue_growth(void **state)
     for (int i = 0; i < QUEUE_FIRST_CAPACITY; i++) {
         assert_int_equal(submit_to_lane(fixture.sched, &users[i], POD_NEVER),
                          POD_OK);
-        take_effects(fixture.sched);
     }
     pod_mem_fail_after(0, 1);
     assert_int_equal(submit_to_lane(fixture.sched, NULL, POD_NEVER),
                      POD_RESOURCE_EXHAUSTED);
     pod_mem_fail_after(-1, 0);
-    assert_false(pod_sched_next_effect(fixture.sched, &effect));
+    assert_int_equal(pod_sched_effects(fixture.sched)->count, 0);
     assert_int_equal(pod_sched_lane_depth(fixture.sched, 0),
                      QUEUE_FIRST_CAPACITY + 1);
     struct pod_sched_event done = {
@@ -206,12 +192,13 @@ static void test_queue_growth(void **state)
     for (int i = 0; i < QUEUE_FIRST_CAPACITY; i++) {
         assert_int_equal(pod_sched_step(fixture.sched, &done, NULL, NULL),
                          POD_OK);
-        assert_true(pod_sched_next_effect(fixture.sched, &effect));
-        assert_true((effect.what & POD_SCHED_RELEASED) != 0);
-        assert_true(pod_sched_next_effect(fixture.sched, &effect));
-        assert_int_equal(effect.what, POD_SCHED_LAUNCH);
-        assert_ptr_equal(effect.user, &users[i]);
-        done.node = effect.node;
+        const struct pod_sched_effects *effects =
+            pod_sched_effects(fixture.sched);
+        assert_int_equal(effects->count, 2);
+        assert_true((effects->items[0].what & POD_SCHED_RELEASED) != 0);
+        assert_int_equal(effects->items[1].what, POD_SCHED_LAUNCH);
+        assert_ptr_equal(effects->items[1].user, &users[i]);
+        done.node = effects->items[1].node;
     }
     pod_sched_free(fixture.sched);
 }
@@ -231,7 +218,6 @@ static void test_deadline_growth(void **state)
         };
         assert_int_equal(pod_sched_step(fixture.sched, &event, NULL, NULL),
                          POD_OK);
-        take_effects(fixture.sched);
     }
     pod_mem_fail_after(0, 1);
     assert_int_equal(submit_to_lane(fixture.sched, NULL, DEADLINE - 1),
@@ -239,7 +225,6 @@ static void test_deadline_growth(void **state)
     pod_mem_fail_after(-1, 0);
     assert_int_equal(pod_sched_next_deadline(fixture.sched), DEADLINE);
     assert_int_equal(submit_to_lane(fixture.sched, NULL, DEADLINE - 1), POD_OK);
-    take_effects(fixture.sched);
     assert_int_equal(pod_sched_next_deadline(fixture.sched), DEADLINE - 1);
     pod_sched_free(fixture.sched);
 }
@@ -259,15 +244,14 @@ static void test_effects_growth(void **state)
     assert_int_equal(pod_sched_add_lane(sched, 1), 0);
     for (int i = 0; i < EFFECTS_FIRST_CAPACITY - 1; i++) {
         assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
-        take_effects(sched);
     }
     pod_mem_fail_after(0, 1);
     assert_int_equal(pod_sched_step(sched, &event, NULL, NULL),
                      POD_RESOURCE_EXHAUSTED);
     pod_mem_fail_after(-1, 0);
-    assert_int_equal(sched->live, EFFECTS_FIRST_CAPACITY - 1);
+    assert_int_equal(pod_sched_pool_taken(&sched->nodes),
+                     EFFECTS_FIRST_CAPACITY - 1);
     assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
-    take_effects(sched);
     pod_sched_free(sched);
 }
 
@@ -302,7 +286,6 @@ static void test_first_submit(void **state)
     pod_mem_fail_after(-1, 0);
     assert_int_equal(pod_sched_add_lane(sched, 1), 0);
     assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
-    take_effects(sched);
     // The count of edges is 32 bits wide; no list is read to find that out.
     event.dep_count = UINT32_MAX;
     assert_int_equal(pod_sched_step(sched, &event, NULL, NULL),

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new node: its memory, its edges, and what becomes of it at once.
+#include <assert.h>
+
+#include "core/base/clock.h"
+#include "core/sched/internal.h"
+
+enum { SUBMIT_PRIORITY_MAX = 10 };
+
+static bool submit_reserve(struct pod_sched *sched, size_t nodes, size_t edges,
+                           const uint32_t *lanes, size_t lane_count)
+{
+    return pod_sched_pool_reserve(&sched->nodes, nodes) &&
+           pod_sched_pool_reserve(&sched->edges, edges) &&
+           pod_heap_reserve(&sched->deadlines,
+                            sched->deadlines.count + nodes) &&
+           pod_sched_news_reserve(sched, nodes) &&
+           pod_sched_lanes_reserve(&sched->lanes, lanes, lane_count);
+}
+
+enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
+                                size_t edges, const uint32_t *lanes,
+                                size_t lane_count, struct pod_err *err)
+{
+    if (submit_reserve(sched, nodes, edges, lanes, lane_count))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                       "no memory for %zu more operations", nodes);
+}
+
+// Whether a dependency that carries has ended badly, and which.
+static bool submit_doomed(const struct pod_sched_event *event, void **out_cause)
+{
+    if (event->run_on_failure)
+        return false;
+    if (event->doomed) {
+        *out_cause = event->doomed_by;
+        return true;
+    }
+    for (size_t i = 0; i < event->dep_count; i++) {
+        const struct pod_sched_node *node = event->deps[i].node;
+        if (!event->deps[i].carries || pod_sched_node_open(node) ||
+            pod_sched_state_of(node) == POD_SCHED_SUCCEEDED)
+            continue;
+        *out_cause = node->user;
+        return true;
+    }
+    return false;
+}
+
+static void submit_add_edge(struct pod_sched *sched,
+                            struct pod_sched_node *node, uint32_t edge)
+{
+    struct pod_sched_edges *edges = &node->edges;
+
+    if (edges->to[0] != 0) {
+        struct pod_sched_edges *older = pod_sched_pool_take(&sched->edges);
+        *older = *edges;
+        *edges = (struct pod_sched_edges){.older = older};
+    }
+    size_t i = POD_SCHED_EDGES - 1;
+    while (edges->to[i] != 0)
+        i--;
+    edges->to[i] = edge;
+}
+
+static void submit_link(struct pod_sched *sched, struct pod_sched_node *node,
+                        const struct pod_sched_dep *dep)
+{
+    uint32_t number = pod_sched_node_number(node);
+
+    assert(!pod_sched_has(dep->node, POD_SCHED_IS_SETTLED));
+    submit_add_edge(sched, dep->node,
+                    number << POD_SCHED_EDGE_SHIFT |
+                        (dep->carries ? POD_SCHED_EDGE_CARRIES : 0U) |
+                        (dep->ahead ? POD_SCHED_EDGE_AHEAD : 0U));
+    if (dep->ahead && pod_sched_has(dep->node, POD_SCHED_IS_LAUNCHED)) {
+        node->led++;
+        return;
+    }
+    node->held++;
+    if (dep->ahead)
+        dep->node->flags |= POD_SCHED_HAS_FOLLOWERS;
+}
+
+// Puts a new node that lives among the others.
+static void submit_enter(struct pod_sched *sched, struct pod_sched_node *node,
+                         const struct pod_sched_event *event)
+{
+    if (event->deadline_ns != POD_NEVER) {
+        struct pod_heap_entry entry = {
+            .key = pod_sched_deadline_key(event->deadline_ns),
+            .order = sched->submitted,
+            .slot = &node->deadline_slot,
+        };
+        pod_heap_push(&sched->deadlines, entry);
+    }
+    pod_sched_lanes_join(&sched->lanes, node, event->lanes, event->lane_count);
+    if (pod_sched_node_met(node)) {
+        pod_sched_set_state(node, POD_SCHED_READY);
+        (void)pod_sched_note(sched, node, POD_SCHED_CHANGED);
+    }
+    if (node->held == 0)
+        pod_sched_unhold(sched, node);
+}
+
+struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
+                                        const struct pod_sched_event *event)
+{
+    void *cause = NULL;
+
+    assert(event->priority >= -SUBMIT_PRIORITY_MAX &&
+           event->priority <= SUBMIT_PRIORITY_MAX);
+    // Edges are counted in 32 bits.
+    if (event->dep_count >= UINT32_MAX ||
+        !submit_reserve(sched, 1, event->dep_count, event->lanes,
+                        event->lane_count))
+        return NULL;
+    struct pod_sched_node *node = pod_sched_pool_take(&sched->nodes);
+    *node = (struct pod_sched_node){
+        .user = event->user,
+        .deadline_slot = POD_HEAP_NONE,
+        .flags = POD_SCHED_WAITING |
+                 (uint32_t)(SUBMIT_PRIORITY_MAX - event->priority)
+                     << POD_SCHED_LEVEL_SHIFT |
+                 (event->run_on_failure ? POD_SCHED_IS_RESILIENT : 0),
+    };
+    sched->submitted++;
+    for (size_t i = 0; i < event->dep_count; i++)
+        submit_link(sched, node, &event->deps[i]);
+    if (submit_doomed(event, &cause))
+        pod_sched_end(sched, node, POD_SCHED_SKIPPED)->cause = cause;
+    else if (event->deadline_ns <= event->now_ns)
+        pod_sched_expire(sched, node);
+    else
+        submit_enter(sched, node, event);
+    return node;
+}
