@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the contract (/openapi.json) against running servers.
 
-usage: contract.py PODD ROUTES    (a file with lines "METHOD PATTERN")
+usage: contract.py ROUTES    (a file with lines "METHOD PATTERN")
+Environment: POD_BUILD, the folder with podd.
 
 Every operation of the contract is called so that every status it names comes;
 each answer is checked against it: status, media type, headers, and schema, with
@@ -25,6 +26,9 @@ import jsonschema
 import numpy
 
 from busy_pod import ENDLESS
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "wire"))
+from pod_processes import Program, binary
 
 METHODS = ("get", "put", "post", "delete")
 NEVER = 999999999  # a number that no operation will get
@@ -156,33 +160,23 @@ def fault(text):
 
 # -------------------------------------------------------------------- servers
 
-class Server:
+class Server(Program):
     """A podd of our own."""
 
-    def __init__(self, *arguments, host=None):
-        self.process = subprocess.Popen(
-            [PODD, "--listen", "127.0.0.1:0", "--log-level", "error",
-             *arguments], stdout=subprocess.PIPE, text=True)
-        self.port = None
-        for line in self.process.stdout:
-            if line.startswith("listening on "):
-                self.port = int(line.rsplit(":", 1)[1])
-                break
-        if self.port is None:
-            sys.exit(f"podd {arguments}: it does not listen")
+    def __init__(self, *arguments):
+        super().__init__("podd", "--listen", "127.0.0.1:0", "--log-level",
+                         "error", *arguments)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        self.kill()
         self.process.stdout.close()
 
     def raw(self, method, target, headers=None, body=None):
         """(status, headers, body) without a look at the contract."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port,
-                                                timeout=60)
+        connection = http.client.HTTPConnection(self.address, timeout=60)
         try:
             connection.request(method, target, body=body, headers=headers or {})
             answer = connection.getresponse()
@@ -296,7 +290,7 @@ def walk_methods(podd):
 def walk_tokens(folder):
     """401, 403, and 429 for every operation that has them."""
     tokens = os.path.join(folder, "tokens")
-    read = subprocess.run([PODD, "token", "add", "--scope", "read",
+    read = subprocess.run([binary("podd"), "token", "add", "--scope", "read",
                            "--token-file", tokens], check=True, text=True,
                           capture_output=True).stdout.strip()
     with Server("--token-file", tokens) as podd:
@@ -722,6 +716,5 @@ def walk(routes):
 
 
 if __name__ == "__main__":
-    PODD = sys.argv[1]
-    walk(sys.argv[2])
+    walk(sys.argv[1])
     sys.exit(1 if FAULTS else 0)

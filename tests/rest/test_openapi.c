@@ -47,12 +47,6 @@ static void write_routes(const char *path)
     fclose(file);
 }
 
-static const char *build(void)
-{
-    const char *folder = getenv("POD_BUILD");
-    return folder != NULL ? folder : "build/release";
-}
-
 static void test_every_status_of_every_operation(void **state)
 {
     (void)state;
@@ -62,8 +56,8 @@ static void test_every_status_of_every_operation(void **state)
     assert_true(fd >= 0);
     close(fd);
     write_routes(routes);
-    snprintf(command, sizeof(command),
-             PYTHON " tests/rest/contract.py %s/podd %s", build(), routes);
+    snprintf(command, sizeof(command), PYTHON " tests/rest/contract.py %s",
+             routes);
     test_script_must(command);
     unlink(routes);
 }

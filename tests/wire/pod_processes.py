@@ -44,15 +44,19 @@ def _end_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def binary(name):
+    """The path of a program that was built."""
+    return os.path.join(os.environ.get("POD_BUILD", "build"), name)
+
+
 class Program:
     """podd or podworker. `prefix` is a command that runs it; `log` a file for
     its stderr."""
 
     def __init__(self, name, *flags, prefix=(), log=None):
-        binary = os.path.join(os.environ.get("POD_BUILD", "build"), name)
         self.name = name
         self.process = subprocess.Popen(
-            [*prefix, binary, *flags], stdout=subprocess.PIPE, stderr=log,
+            [*prefix, binary(name), *flags], stdout=subprocess.PIPE, stderr=log,
             text=True, preexec_fn=_end_with_parent)
         atexit.register(self.kill)
         self.address = None
