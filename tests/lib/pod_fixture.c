@@ -67,6 +67,16 @@ void fixture_fini(struct fixture *fix)
     pod_destroy(fix->pod);
 }
 
+int fixture_setup_two(void **state)
+{
+    struct fixture *fix = malloc(sizeof(*fix));
+
+    assert_non_null(fix);
+    fixture_init(fix, 2);
+    *state = fix;
+    return 0;
+}
+
 int fixture_setup(void **state, unsigned features)
 {
     struct fixture *fix = malloc(sizeof(*fix));

@@ -26,7 +26,9 @@ void fixture_init_options(struct fixture *fix, size_t hosts,
                           uint64_t history_count, int64_t history_age_ns,
                           size_t chunk_bytes, uint64_t staging_bytes);
 void fixture_fini(struct fixture *fix);
-// For cmocka: two hosts with those features, ready, that move 16 bytes at once.
+// For cmocka: two hosts as fixture_init makes them.
+int fixture_setup_two(void **state);
+// The same: two hosts with those features, ready, that move 16 bytes at once.
 int fixture_setup(void **state, unsigned features);
 int fixture_teardown(void **state);
 void fixture_run(struct fixture *fix); // answers everything on all hosts

@@ -38,6 +38,32 @@ struct pod_device *ref_device(void)
     return device;
 }
 
+struct pod_device *ref_make_device(struct pod_reference_options options)
+{
+    struct pod_device *made;
+
+    assert_int_equal(pod_reference_device_new(&options, &made, NULL), POD_OK);
+    return made;
+}
+
+uint64_t ref_used(struct pod_device *of, uint32_t core)
+{
+    struct pod_device_memory memory;
+
+    of->ops->memory(of, core, &memory);
+    return memory.used;
+}
+
+struct pod_blob *ref_given_up(size_t size, int value)
+{
+    struct pod_blob *blob = pod_blob_new(size);
+
+    assert_non_null(blob);
+    memset(blob->data, value, size);
+    pod_blob_give_up(blob);
+    return blob;
+}
+
 struct pod_device_program *ref_compile(const char *text, uint32_t replicas)
 {
     struct pod_device_program *program = NULL;

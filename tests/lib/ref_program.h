@@ -4,6 +4,7 @@
 #define POD_TESTS_REF_PROGRAM_H
 
 #include "core/device/device.h"
+#include "core/device/reference/reference.h"
 
 enum { REF_CORES = 4, REF_MAX_VALUES = 16 };
 
@@ -25,6 +26,15 @@ struct ref_array {
 int ref_setup(void **state);
 int ref_teardown(void **state);
 struct pod_device *ref_device(void);
+// Another one.
+struct pod_device *ref_make_device(struct pod_reference_options options);
+// Memory of a core that is in use.
+uint64_t ref_used(struct pod_device *of, uint32_t core);
+
+// From this size on memory is taken over rather than copied.
+enum { REF_ADOPTED = 64 * 1024 };
+// Bytes of that value for a device to take over.
+struct pod_blob *ref_given_up(size_t size, int value);
 
 // Compiles text; a failure fails the test.
 struct pod_device_program *ref_compile(const char *text, uint32_t replicas);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/lib/rest_pod.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include <cmocka.h>
 #include <curl/curl.h>
@@ -77,6 +79,18 @@ struct rest *rest_start(const struct rest_options *options)
     return rest;
 }
 
+void rest_await_parked(const struct rest *rest, uint64_t wanted)
+{
+    struct api_server_counts counts = {.parked = UINT64_MAX};
+    time_t end = time(NULL) + 20;
+
+    while (counts.parked != wanted && time(NULL) < end) {
+        (void)sched_yield();
+        api_server_counts(rest_server(rest), &counts);
+    }
+    assert_int_equal(counts.parked, wanted);
+}
+
 void rest_drain(struct rest *rest)
 {
     pod_drain(rest->pod);
@@ -94,6 +108,18 @@ void rest_stop(struct rest *rest)
     pod_spec_shared_free(rest->hosts);
     free(rest->tls_ca);
     free(rest);
+}
+
+int rest_setup(void **state)
+{
+    *state = rest_start(&(struct rest_options){.pod = NULL});
+    return 0;
+}
+
+int rest_teardown(void **state)
+{
+    rest_stop(*state);
+    return 0;
 }
 
 struct pod *rest_engine(const struct rest *rest)

@@ -34,8 +34,13 @@ struct rest_options {
 
 struct rest *rest_start(const struct rest_options *options);
 void rest_stop(struct rest *rest);
+// For cmocka: one with the defaults of all options, for the state.
+int rest_setup(void **state);
+int rest_teardown(void **state);
 struct pod *rest_engine(const struct rest *rest);
 struct api_server *rest_server(const struct rest *rest);
+// Waits until so many requests are parked; fails the test if that takes long.
+void rest_await_parked(const struct rest *rest, uint64_t wanted);
 // What podd does at SIGTERM, as far as the API shows it.
 void rest_drain(struct rest *rest);
 

@@ -2,7 +2,6 @@
 // Who may do what: tokens on every route, sessions, tokens that are taken away,
 // rates, and requests at once.
 #include <fcntl.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -432,18 +431,6 @@ static int park(const struct rest *rest, const char *token)
     return fd;
 }
 
-static void await_parked(const struct rest *rest, uint64_t wanted)
-{
-    struct api_server_counts counts = {.parked = UINT64_MAX};
-    time_t end = time(NULL) + 20;
-
-    while (counts.parked != wanted && time(NULL) < end) {
-        (void)sched_yield();
-        api_server_counts(rest_server(rest), &counts);
-    }
-    assert_int_equal(counts.parked, wanted);
-}
-
 // Makes op-4, which waits for op-3, which runs for ever.
 static void make_waiting(struct rest *rest)
 {
@@ -480,7 +467,7 @@ static void test_requests_at_once(void **state)
     make_waiting(rest);
     int one = park(rest, READ);
     int two = park(rest, READ);
-    await_parked(rest, 2);
+    rest_await_parked(rest, 2);
     struct rest_answer answer = ask(rest, "GET", "/v1", READ, NULL);
     json_t *metadata = json_object_get(answer.json, "metadata");
     assert_string_equal(rest_text(metadata, "limit"), "requests-per-token");
@@ -488,7 +475,7 @@ static void test_requests_at_once(void **state)
     rest_is_problem(answer, 429, "TOO_MANY_REQUESTS");
     assert_int_equal(status(ask(rest, "GET", "/v1", WRITE, NULL)), 200);
     (void)close(one);
-    await_parked(rest, 1);
+    rest_await_parked(rest, 1);
     await_status(rest, READ, 200);
     (void)close(two);
     rest_stop(rest);

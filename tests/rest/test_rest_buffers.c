@@ -18,12 +18,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 // Makes a buffer and gives its id in a static buffer.
 static const char *make(struct rest *rest, const char *body)
 {
@@ -367,5 +361,5 @@ int main(void)
         cmocka_unit_test(tuples_show_the_shapes_of_their_parts),
         cmocka_unit_test(lists_page_without_gaps),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, rest_teardown);
 }

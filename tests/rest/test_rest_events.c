@@ -23,12 +23,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 // An allocation on core 1 after an operation; its event.
 static json_t *alloc_after(struct rest *rest, const char *op)
 {
@@ -662,5 +656,5 @@ int main(void)
         cmocka_unit_test(summary_equals_a_recount),
         cmocka_unit_test(deadlines_end_what_waits),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, rest_teardown);
 }

@@ -30,19 +30,6 @@ static const char bad_program[] = "HloModule bad\n"
                                   "  ROOT a = f32[2] nonsense(0)\n"
                                   "}\n";
 
-static int setup(void **state)
-{
-    const struct rest_options options = {.pod = NULL};
-    *state = rest_start(&options);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 static struct rest_answer compile(struct rest *rest, const char *query,
                                   const char *text)
 {
@@ -465,5 +452,5 @@ int main(void)
         cmocka_unit_test(bad_loads_are_refused),
         cmocka_unit_test(collections_list_them),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, rest_setup, rest_teardown);
 }

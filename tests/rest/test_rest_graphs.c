@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs over HTTP: both types of bodies, faults, references, waiting, limits.
+// Graphs over HTTP: both types of bodies, faults, references, waiting.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,28 +11,9 @@
 
 #include <cmocka.h>
 
-#include "api/graph_read.h"
 #include "core/base/str.h"
 #include "tests/lib/rest_pod.h"
-
-static const char *const ndjson[] = {"Content-Type: application/x-ndjson",
-                                     NULL};
-static const char *const json_headers[] = {"Content-Type: application/json",
-                                           NULL};
-
-static int setup(void **state)
-{
-    const struct rest_options options = {.pod = NULL};
-
-    *state = rest_start(&options);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
+#include "tests/rest/graph_body.h"
 
 // a + b on core 0, freed inputs, the sum copied to core 1.
 #define SUM                                                                    \
@@ -297,26 +278,6 @@ static void test_members_of_the_whole_graph(void **state)
     json_decref(event);
 }
 
-// Enough for the worker's thread, and more than one piece of a body.
-static char *large_body(size_t count, bool lines)
-{
-    struct pod_str text = {0};
-
-    if (!lines)
-        pod_str_puts(&text, "{\"ops\":[");
-    for (size_t i = 0; i < count; i++) {
-        pod_str_printf(&text,
-                       "{\"ref\":\"%zu\",\"op\":\"allocate\",\"core\":%zu,"
-                       "\"bytes\":1",
-                       i, i % 2);
-        if (i > 0)
-            pod_str_printf(&text, ",\"after\":[\"$%zu\"]", i - 1);
-        pod_str_puts(&text, lines ? "}\n" : i + 1 < count ? "}," : "}]}");
-    }
-    assert_false(text.failed);
-    return text.data;
-}
-
 static void test_large_graphs(void **state)
 {
     for (int lines = 0; lines < 2; lines++) {
@@ -508,186 +469,6 @@ static void test_a_bad_line_is_named(void **state)
     json_decref(problem);
 }
 
-// --------------------------------------------------------------------- limits
-
-// `start`, a run of one character, `end`.
-static char *run_body(const char *start, char c, size_t run, const char *end,
-                      size_t *out_size)
-{
-    size_t before = strlen(start);
-    size_t after = strlen(end);
-    char *body = malloc(before + run + after + 1);
-
-    memcpy(body, start, before);
-    memset(body + before, c, run);
-    memcpy(body + before + run, end, after + 1);
-    *out_size = before + run + after;
-    return body;
-}
-
-static long ask_status(struct rest *rest, const char *const *headers,
-                       char *owned_body, size_t size, char *out_reason)
-{
-    long status = rest_status(
-        rest_ask(rest, "POST", "/v1/graphs", headers, owned_body, size),
-        out_reason);
-
-    free(owned_body);
-    return status;
-}
-
-// A graph whose operations are so many zeros.
-static char *zeros_body(size_t count, size_t *out_size)
-{
-    char *body = malloc(2 * count + 16);
-    size_t size = (size_t)sprintf(body, "{\"ops\":[");
-
-    for (size_t i = 0; i < count; i++) {
-        body[size++] = '0';
-        body[size++] = i + 1 < count ? ',' : ']';
-    }
-    body[size++] = '}';
-    *out_size = size;
-    return body;
-}
-
-static void test_limits_of_json(void **state)
-{
-    enum { LIMIT = 8 * 1024 * 1024 };
-    char reason[64];
-    size_t size;
-    char *body = run_body("{\"ops\":[]", ' ', LIMIT - 10, "}", &size);
-
-    assert_int_equal(size, LIMIT);
-    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 422);
-    body = run_body("{\"ops\":[]", ' ', LIMIT - 9, "}", &size);
-    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 413);
-    assert_string_equal(reason, "BODY_TOO_LARGE");
-    // Of the 2,000,000 values one is the object and one is the list.
-    body = zeros_body(1999998, &size);
-    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 422);
-    body = zeros_body(1999999, &size);
-    assert_int_equal(ask_status(*state, json_headers, body, size, reason), 413);
-    assert_string_equal(reason, "BODY_TOO_LARGE");
-}
-
-static void test_limits_of_lines(void **state)
-{
-    char reason[64];
-    size_t size;
-    // Blank to the limit, then one byte longer.
-    char *body = run_body("", ' ', API_GRAPH_LINE_BYTES, "\n7", &size);
-
-    assert_int_equal(ask_status(*state, ndjson, body, size, reason), 422);
-    assert_string_equal(reason, "INVALID_GRAPH");
-    body = run_body("", ' ', API_GRAPH_LINE_BYTES + 1, "\n7", &size);
-    assert_int_equal(ask_status(*state, ndjson, body, size, reason), 413);
-    assert_string_equal(reason, "BODY_TOO_LARGE");
-    // Deeper than 32.
-    body = run_body("", '[', 33, "\n", &size);
-    assert_int_equal(ask_status(*state, ndjson, body, size, reason), 413);
-}
-
-// It is given back when the server is done with a broken-off request.
-static void await_staging(struct rest *rest, uint64_t wanted)
-{
-    uint64_t used = wanted + 1;
-    uint64_t max;
-
-    for (int tries = 0; tries < 1000 && used != wanted; tries++) {
-        json_decref(rest_json(rest_get(rest, "/v1/events:summary"), 200));
-        pod_staging_usage(rest_engine(rest), &used, &max);
-    }
-    assert_int_equal(used, wanted);
-}
-
-static void test_the_staging_budget_bounds_lines(void **state)
-{
-    struct rest_options options = {.staging_bytes = 64 * 1024};
-    struct rest *rest = rest_start(&options);
-    char reason[64];
-
-    (void)state;
-    // Alone it is too large, which no other try will change.
-    char *body = large_body(2000, true);
-    assert_int_equal(ask_status(rest, ndjson, body, strlen(body), reason), 413);
-    assert_string_equal(reason, "BODY_TOO_LARGE");
-    await_staging(rest, 0);
-    // Less is not, but when others hold the rest.
-    body = large_body(20, true);
-    assert_true(pod_staging_take(rest_engine(rest), 60 * 1024));
-    json_t *problem = rest_json(
-        rest_ask(rest, "POST", "/v1/graphs", ndjson, body, strlen(body)), 429);
-    free(body);
-    assert_string_equal(rest_text(problem, "reason"), "STAGING_FULL");
-    const json_t *metadata = json_object_get(problem, "metadata");
-    assert_string_equal(rest_text(metadata, "limit"), "staging-bytes");
-    assert_string_equal(rest_text(metadata, "max"), "65536");
-    assert_true(atoi(rest_text(metadata, "used")) >= 60 * 1024);
-    json_decref(problem);
-    await_staging(rest, 60 * 1024);
-    pod_staging_give(rest_engine(rest), 60 * 1024);
-    body = large_body(20, true);
-    assert_int_equal(ask_status(rest, ndjson, body, strlen(body), reason), 202);
-    rest_stop(rest);
-}
-
-// Lines that hold much more than their operations: `head`, then `count` times
-// the word, then `tail`, in each of `lines` lines after the first.
-static char *thick_body(const char *first, const char *head, const char *word,
-                        int count, const char *tail, int lines)
-{
-    struct pod_str body = {0};
-
-    pod_str_puts(&body, first);
-    for (int line = 0; line < lines; line++) {
-        pod_str_puts(&body, head);
-        for (int i = 0; i < count; i++)
-            pod_str_puts(&body, word);
-        pod_str_puts(&body, tail);
-    }
-    assert_false(body.failed);
-    return body.data;
-}
-
-static long ask_thick(struct rest *rest, char *owned_body, char *out_reason)
-{
-    return ask_status(rest, ndjson, owned_body, strlen(owned_body), out_reason);
-}
-
-// What lines bring is counted, whatever of it is kept.
-static void test_the_staging_budget_bounds_what_lines_hold(void **state)
-{
-    static const char made[] = "{\"ref\":\"b\",\"op\":\"allocate\","
-                               "\"core\":0,\"shape\":\"s32[1001]\"}\n";
-    static const char write[] = "{\"op\":\"write\",\"buffer\":\"$b\","
-                                "\"values\":[";
-    struct rest_options options = {.staging_bytes = 1024 * 1024};
-    struct rest *rest = rest_start(&options);
-    char reason[64];
-
-    (void)state;
-    // Values that are read when the shape is known: 40 KB of them a line.
-    assert_int_equal(ask_thick(rest,
-                               thick_body(made, write, "1,", 1000, "1]}\n", 1),
-                               reason),
-                     202);
-    await_staging(rest, 0);
-    assert_int_equal(ask_thick(rest,
-                               thick_body(made, write, "1,", 1000, "1]}\n", 40),
-                               reason),
-                     413);
-    assert_string_equal(reason, "BODY_TOO_LARGE");
-    // Programs.
-    assert_int_equal(ask_thick(rest,
-                               thick_body("", "{\"op\":\"compile\",\"hlo\":\"",
-                                          "text", 10000, "\"}\n", 40),
-                               reason),
-                     413);
-    await_staging(rest, 0);
-    rest_stop(rest);
-}
-
 // -------------------------------------------------------------------- cancels
 
 static void test_cancelling(void **state)
@@ -734,7 +515,7 @@ static void test_cancelling(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, rest_setup, rest_teardown)
     const struct CMUnitTest tests[] = {
         T(test_a_graph_as_json),
         T(test_a_graph_as_lines),
@@ -751,10 +532,6 @@ int main(void)
         T(test_the_whole_is_at_fault),
         T(test_validating_makes_nothing),
         T(test_a_bad_line_is_named),
-        T(test_limits_of_json),
-        T(test_limits_of_lines),
-        cmocka_unit_test(test_the_staging_budget_bounds_lines),
-        cmocka_unit_test(test_the_staging_budget_bounds_what_lines_hold),
         T(test_cancelling),
     };
 #undef T

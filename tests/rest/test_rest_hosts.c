@@ -11,19 +11,6 @@
 
 #include "tests/lib/rest_pod.h"
 
-static int setup(void **state)
-{
-    const struct rest_options options = {.pod = "local:2x1x1,hosts=2"};
-    *state = rest_start(&options);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 static long long number_of(const json_t *object, const char *member)
 {
     const json_t *value = json_object_get(object, member);
@@ -260,5 +247,5 @@ int main(void)
         cmocka_unit_test(what_runs_there_is_lost),
         cmocka_unit_test(the_last_message_says_removed),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, rest_setup, rest_teardown);
 }

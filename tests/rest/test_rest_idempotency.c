@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idempotency-Key over HTTP: what is given again and what is refused, equal
 // requests at once, and clients that go away.
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -28,12 +26,6 @@ static int setup(void **state)
 {
     const struct rest_options options = {.pod = "local:2x1x1,hosts=2,hbm=1MiB"};
     *state = rest_start(&options);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rest_stop(*state);
     return 0;
 }
 
@@ -114,6 +106,15 @@ static long next_number(struct rest *rest)
     return number;
 }
 
+static void make_buffer(struct rest *rest, char out_id[32])
+{
+    json_t *event =
+        rest_submit(rest, "/v1/buffers", "{\"core\":0,\"bytes\":\"4\"}");
+
+    (void)snprintf(out_id, 32, "%s", rest_text(event, "buffer"));
+    json_decref(event);
+}
+
 static void test_gives_the_first_answer_again(void **state)
 {
     struct rest *rest = *state;
@@ -160,10 +161,7 @@ static void test_another_request_is_refused(void **state)
     char path[128];
     char id[32];
 
-    json_t *event =
-        rest_submit(rest, "/v1/buffers", "{\"core\":0,\"bytes\":\"4\"}");
-    (void)snprintf(id, sizeof(id), "%s", rest_text(event, "buffer"));
-    json_decref(event);
+    make_buffer(rest, id);
     (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data", id);
     struct rest_answer first =
         ask(rest, "PUT", path, "other", BYTES, NULL, "abcd");
@@ -186,10 +184,7 @@ static void test_replay_needs_no_handle(void **state)
     char path[128];
     char id[32];
 
-    json_t *event =
-        rest_submit(rest, "/v1/buffers", "{\"core\":0,\"bytes\":\"4\"}");
-    (void)snprintf(id, sizeof(id), "%s", rest_text(event, "buffer"));
-    json_decref(event);
+    make_buffer(rest, id);
     (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data", id);
     struct rest_answer put = ask(rest, "PUT", path, "put", BYTES, NULL, "abcd");
     (void)snprintf(path, sizeof(path), "/v1/buffers/%s", id);
@@ -239,18 +234,6 @@ static void test_malformed_keys(void **state)
 
 // --------------------------------------------------------------------- at once
 
-static void await_parked(const struct rest *rest, uint64_t wanted)
-{
-    struct api_server_counts counts = {.parked = UINT64_MAX};
-    time_t end = time(NULL) + 20;
-
-    while (counts.parked != wanted && time(NULL) < end) {
-        (void)sched_yield();
-        api_server_counts(rest_server(rest), &counts);
-    }
-    assert_int_equal(counts.parked, wanted);
-}
-
 // Sends a request with a key; gives the socket.
 static int send_keyed(const struct rest *rest, const char *path,
                       const char *key, const char *body)
@@ -277,6 +260,16 @@ static int send_waiting(const struct rest *rest, const char *op,
                    "{\"core\":0,\"bytes\":\"%s\",\"after\":[\"%s\"]}", bytes,
                    op);
     return send_keyed(rest, "/v1/buffers?wait=30s", key, body);
+}
+
+// Two equal ones, of which the second waits for what the first has made.
+static void send_two(const struct rest *rest, const char *op, const char *key,
+                     int out_fds[2])
+{
+    for (unsigned i = 0; i < 2; i++) {
+        out_fds[i] = send_waiting(rest, op, key, "16");
+        rest_await_parked(rest, i + 1);
+    }
 }
 
 // The operation of an answer, as a copy; frees the answer.
@@ -306,7 +299,7 @@ static void test_equal_requests_at_once(void **state)
     rest_spin_start(rest, &spin, op);
     for (int i = 0; i < MANY; i++)
         fds[i] = send_waiting(rest, op, "many", "16");
-    await_parked(rest, MANY);
+    rest_await_parked(rest, MANY);
     // Another request with the key of one in flight need not wait to be told.
     int other = send_waiting(rest, op, "many", "32");
     struct client_answer refused = client_read(other, false);
@@ -336,18 +329,16 @@ static void test_first_client_goes_away(void **state)
     struct rest *rest = *state;
     struct rest_spin spin = rest_spin_make(rest, 1);
     char op[32];
+    int fds[2];
     char made[2][32];
     bool replayed;
     int status;
 
     rest_spin_start(rest, &spin, op);
     long number = next_number(rest);
-    int first = send_waiting(rest, op, "gone", "16");
-    await_parked(rest, 1);
-    int second = send_waiting(rest, op, "gone", "16");
-    await_parked(rest, 2);
-    (void)close(first);
-    read_operation(second, &status, &replayed, made[0]);
+    send_two(rest, op, "gone", fds);
+    (void)close(fds[0]);
+    read_operation(fds[1], &status, &replayed, made[0]);
     assert_int_equal(status, 202);
     assert_true(replayed);
     read_operation(send_waiting(rest, op, "gone", "16"), &status, &replayed,
@@ -358,6 +349,17 @@ static void test_first_client_goes_away(void **state)
     rest_spin_stop(rest, op);
 }
 
+// Asks for a host and does not wait for it, as `parked` others do.
+static void go_away(const struct rest *rest, const char *key, const char *body,
+                    uint64_t parked)
+{
+    int fd = send_keyed(rest, "/v1/hosts", key, body);
+
+    rest_await_parked(rest, parked + 1);
+    (void)close(fd);
+    rest_await_parked(rest, parked);
+}
+
 // A client that goes away while its host is being made, and comes back.
 static void test_host_of_a_client_that_goes_away(void **state)
 {
@@ -366,10 +368,7 @@ static void test_host_of_a_client_that_goes_away(void **state)
     struct pod *pod = rest_engine(rest);
 
     pod_mutex_lock(&pod->join_lock);
-    int first = send_keyed(rest, "/v1/hosts", "host", body);
-    await_parked(rest, 1);
-    (void)close(first);
-    await_parked(rest, 0);
+    go_away(rest, "host", body, 0);
     pod_mutex_unlock(&pod->join_lock);
     struct rest_answer again =
         ask(rest, "POST", "/v1/hosts", "host", JSON, NULL, body);
@@ -392,11 +391,8 @@ static void test_no_host_for_a_client_that_goes_away(void **state)
 
     pod_mutex_lock(&pod->join_lock);
     int blocker = send_keyed(rest, "/v1/hosts", "blocker", "{}");
-    await_parked(rest, 1);
-    int first = send_keyed(rest, "/v1/hosts", "none", body);
-    await_parked(rest, 2);
-    (void)close(first);
-    await_parked(rest, 1);
+    rest_await_parked(rest, 1);
+    go_away(rest, "none", body, 1);
     pod_mutex_unlock(&pod->join_lock);
     struct rest_answer again =
         ask(rest, "POST", "/v1/hosts", "none", JSON, NULL, body);
@@ -410,19 +406,17 @@ static void test_waiters_may_go_away(void **state)
     struct rest *rest = *state;
     struct rest_spin spin = rest_spin_make(rest, 1);
     char op[32];
+    int fds[2];
     char made[32];
     bool replayed;
     int status;
 
     rest_spin_start(rest, &spin, op);
-    int first = send_waiting(rest, op, "waiter", "16");
-    await_parked(rest, 1);
-    int second = send_waiting(rest, op, "waiter", "16");
-    await_parked(rest, 2);
-    (void)close(second);
-    await_parked(rest, 1);
+    send_two(rest, op, "waiter", fds);
+    (void)close(fds[1]);
+    rest_await_parked(rest, 1);
     rest_spin_stop(rest, op);
-    read_operation(first, &status, &replayed, made);
+    read_operation(fds[0], &status, &replayed, made);
     assert_false(replayed);
 }
 
@@ -432,21 +426,19 @@ static void test_draining_answers_all(void **state)
     struct rest *rest = rest_start(&options);
     struct rest_spin spin = rest_spin_make(rest, 1);
     char op[32];
+    int fds[2];
     char made[2][32];
     bool replayed[2];
     int status;
 
     (void)state;
     rest_spin_start(rest, &spin, op);
-    int first = send_waiting(rest, op, "drain", "16");
-    await_parked(rest, 1);
-    int second = send_waiting(rest, op, "drain", "16");
-    await_parked(rest, 2);
+    send_two(rest, op, "drain", fds);
     rest_drain(rest);
-    read_operation(first, &status, &replayed[0], made[0]);
-    assert_int_equal(status, 202);
-    read_operation(second, &status, &replayed[1], made[1]);
-    assert_int_equal(status, 202);
+    for (int i = 0; i < 2; i++) {
+        read_operation(fds[i], &status, &replayed[i], made[i]);
+        assert_int_equal(status, 202);
+    }
     assert_string_equal(made[0], made[1]);
     assert_true(!replayed[0] && replayed[1]);
     rest_stop(rest);
@@ -517,5 +509,5 @@ int main(void)
         cmocka_unit_test(test_without_memory),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, rest_teardown);
 }

@@ -35,12 +35,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 static uint64_t staged(struct rest *rest)
 {
     uint64_t used = 0;
@@ -383,5 +377,5 @@ int main(void)
         cmocka_unit_test(the_host_is_removed),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, rest_teardown);
 }

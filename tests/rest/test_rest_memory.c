@@ -22,12 +22,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 // Whether an answer says that memory ran out: the request was refused, the
 // operation it made failed, the answer could not be built, or there was no
 // memory for the request itself and so no answer to it.
@@ -147,5 +141,5 @@ int main(void)
         cmocka_unit_test(reads),        cmocka_unit_test(data),
         cmocka_unit_test(watching),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, rest_teardown);
 }

@@ -61,12 +61,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 static void test_operations_are_counted(void **state)
 {
     struct rest *rest = *state;
@@ -173,17 +167,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_operations_are_counted, setup,
-                                        teardown),
+                                        rest_teardown),
         cmocka_unit_test_setup_teardown(test_what_runs_is_open, setup,
-                                        teardown),
+                                        rest_teardown),
         cmocka_unit_test_setup_teardown(test_requests_are_counted_by_route,
-                                        setup, teardown),
+                                        setup, rest_teardown),
         cmocka_unit_test_setup_teardown(test_no_label_holds_an_id, setup,
-                                        teardown),
+                                        rest_teardown),
         cmocka_unit_test_setup_teardown(test_an_unknown_parameter_is_refused,
-                                        setup, teardown),
+                                        setup, rest_teardown),
         cmocka_unit_test_setup_teardown(test_promtool_finds_no_fault, setup,
-                                        teardown),
+                                        rest_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,18 +11,6 @@
 
 #include "tests/lib/rest_pod.h"
 
-static int setup(void **state)
-{
-    *state = rest_start(&(struct rest_options){.pod = NULL});
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 // The id of the operation before: an execution's output.
 static const char *rest_before(const char *op, char out[32])
 {
@@ -106,9 +94,10 @@ static void what_waits_for_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_waits_knows_its_place, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(what_waits_for_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_waits_knows_its_place, rest_setup,
+                                        rest_teardown),
+        cmocka_unit_test_setup_teardown(what_waits_for_memory, rest_setup,
+                                        rest_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

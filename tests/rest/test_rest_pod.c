@@ -19,12 +19,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 static void root_is_text_for_curl(void **state)
 {
     struct rest_answer answer = rest_get(*state, "/");
@@ -323,5 +317,5 @@ int main(void)
         cmocka_unit_test(reset_ends_everything),
         cmocka_unit_test(readiness_names_the_part),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, rest_teardown);
 }

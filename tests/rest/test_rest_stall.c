@@ -21,12 +21,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 // Waits for changes by tags until the event has a member.
 static json_t *await_member(struct rest *rest, const char *op,
                             const char *member)
@@ -192,5 +186,5 @@ int main(void)
         cmocka_unit_test(what_hangs_is_named),
         cmocka_unit_test(the_filter_takes_truth_values),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, rest_teardown);
 }

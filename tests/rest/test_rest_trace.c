@@ -285,13 +285,8 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
-#define REST_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define REST_TEST(test)                                                        \
+    cmocka_unit_test_setup_teardown(test, setup, rest_teardown)
 
 int main(void)
 {

@@ -32,12 +32,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rest_stop(*state);
-    return 0;
-}
-
 static struct watch_client *open_watch(struct rest *rest, const char *query,
                                        const char *headers)
 {
@@ -499,7 +493,8 @@ static void a_drain_says_goodbye(void **state)
     rest_stop(rest);
 }
 
-#define REST_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define REST_TEST(test)                                                        \
+    cmocka_unit_test_setup_teardown(test, setup, rest_teardown)
 
 int main(void)
 {

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -118,22 +117,6 @@ static void ring_without_memory(void **state)
 }
 
 // ---------------------------------------------------------------- the engine
-
-static int setup(void **state)
-{
-    struct fixture *fix = malloc(sizeof(*fix));
-
-    fixture_init(fix, 2);
-    *state = fix;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
-}
 
 enum { ITEMS = 32 };
 
@@ -296,7 +279,8 @@ static void what_is_no_cursor(void **state)
     assert_int_equal(cursor.sequence, 5);
 }
 
-#define POD_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define POD_TEST(test)                                                         \
+    cmocka_unit_test_setup_teardown(test, fixture_setup_two, fixture_teardown)
 
 int main(void)
 {

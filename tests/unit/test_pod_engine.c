@@ -5,28 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "core/base/mem.h"
 #include "tests/lib/pod_fixture.h"
-
-static int setup(void **state)
-{
-    struct fixture *fix = malloc(sizeof(*fix));
-
-    fixture_init(fix, 2);
-    *state = fix;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
-}
 
 static void test_thread_of_one_program(void **state)
 {
@@ -377,7 +360,8 @@ static void test_no_memory_changes_nothing(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                             \
+    cmocka_unit_test_setup_teardown(name, fixture_setup_two, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_thread_of_one_program),
         TEST(test_readers_run_together_and_hold_a_writer),

@@ -6,29 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "core/pod/engine.h"
 #include "tests/lib/pod_fixture.h"
-
-static int setup(void **state)
-{
-    struct fixture *fix = malloc(sizeof(*fix));
-
-    fixture_init(fix, 2);
-    *state = fix;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
-}
 
 static bool cancel(struct fixture *fix, uint64_t number,
                    enum pod_cancel_cascade cascade)
@@ -394,7 +377,8 @@ static void test_waiters(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                             \
+    cmocka_unit_test_setup_teardown(name, fixture_setup_two, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_clock_that_is_set_back),
         TEST(test_cancel_of_what_waits),

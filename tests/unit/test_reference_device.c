@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference device itself: memory, limits, refusals, interrupts, outputs
-// that are inputs, simulated time, and what happens without memory.
-#include <pthread.h>
+// The reference device itself: memory, limits, refusals, outputs that are
+// inputs, and what happens without memory.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,27 +16,11 @@
 #include "core/device/reference/reference.h"
 #include "tests/lib/ref_program.h"
 
-static struct pod_device *make_device(struct pod_reference_options options)
-{
-    struct pod_device *device;
-
-    assert_int_equal(pod_reference_device_new(&options, &device, NULL), POD_OK);
-    return device;
-}
-
-static uint64_t used(struct pod_device *device, uint32_t core)
-{
-    struct pod_device_memory memory;
-
-    device->ops->memory(device, core, &memory);
-    return memory.used;
-}
-
 // --------------------------------------------------------------------- memory
 
 static void test_info(void **state)
 {
-    struct pod_device *device = make_device(
+    struct pod_device *device = ref_make_device(
         (struct pod_reference_options){.core_count = 3, .memory_bytes = 1000});
     struct pod_device_info info;
 
@@ -53,7 +36,7 @@ static void test_info(void **state)
 
 static void test_account(void **state)
 {
-    struct pod_device *device = make_device(
+    struct pod_device *device = ref_make_device(
         (struct pod_reference_options){.core_count = 2, .memory_bytes = 1000});
     struct pod_device_buffer *first;
     struct pod_device_buffer *second;
@@ -67,8 +50,8 @@ static void test_account(void **state)
                      POD_OK);
     assert_int_equal(device->ops->allocate(device, 0, &shape, 0, &first, NULL),
                      POD_OK);
-    assert_int_equal(used(device, 0), 800);
-    assert_int_equal(used(device, 1), 0);
+    assert_int_equal(ref_used(device, 0), 800);
+    assert_int_equal(ref_used(device, 1), 0);
     assert_int_equal(device->ops->allocate(device, 0, NULL, 201, &second, &err),
                      POD_RESOURCE_EXHAUSTED);
     assert_int_equal(err.reason, POD_REASON_RESOURCE_EXHAUSTED);
@@ -76,25 +59,25 @@ static void test_account(void **state)
     assert_non_null(strstr(err.text, "200 free"));
     assert_int_equal(device->ops->allocate(device, 0, NULL, 200, &second, NULL),
                      POD_OK);
-    assert_int_equal(used(device, 0), 1000);
+    assert_int_equal(ref_used(device, 0), 1000);
     assert_int_equal(device->ops->allocate_tuple(
                          device, 0,
                          (struct pod_device_buffer *[]){first, second, first},
                          3, &tuple, NULL),
                      POD_OK);
-    assert_int_equal(used(device, 0), 1000);
+    assert_int_equal(ref_used(device, 0), 1000);
     device->ops->release(device, tuple);
     device->ops->release(device, first);
-    assert_int_equal(used(device, 0), 200);
+    assert_int_equal(ref_used(device, 0), 200);
     device->ops->release(device, second);
     device->ops->release(device, NULL);
-    assert_int_equal(used(device, 0), 0);
+    assert_int_equal(ref_used(device, 0), 0);
     device->ops->free(device);
 }
 
 static void test_absurd_sizes(void **state)
 {
-    struct pod_device *device = make_device((struct pod_reference_options){
+    struct pod_device *device = ref_make_device((struct pod_reference_options){
         .core_count = 1, .memory_bytes = (uint64_t)INT64_MAX});
     struct pod_device_buffer *buffer;
     struct pod_err err = POD_ERR_NONE;
@@ -110,7 +93,7 @@ static void test_absurd_sizes(void **state)
     assert_int_equal(
         device->ops->allocate(device, 0, NULL, UINT64_MAX, &buffer, &err),
         POD_RESOURCE_EXHAUSTED);
-    assert_int_equal(used(device, 0), 0);
+    assert_int_equal(ref_used(device, 0), 0);
     assert_int_equal(device->ops->allocate(device, 1, NULL, 1, &buffer, &err),
                      POD_NOT_FOUND);
     device->ops->free(device);
@@ -193,128 +176,6 @@ static void test_big_transfers(void **state)
     pod_free(bytes);
 }
 
-// ----------------------------------------------------- memory taken over
-
-// From this size on memory is taken over rather than copied.
-enum { ADOPTED = 64 * 1024 };
-
-static struct pod_blob *given_up(size_t size, int value)
-{
-    struct pod_blob *blob = pod_blob_new(size);
-
-    assert_non_null(blob);
-    memset(blob->data, value, size);
-    pod_blob_give_up(blob);
-    return blob;
-}
-
-static bool adopts(struct pod_device *device, struct pod_device_buffer *buffer,
-                   struct pod_blob *blob)
-{
-    bool taken = false;
-
-    assert_int_equal(
-        device->ops->adopt(device, buffer, blob, NULL, &taken, NULL), POD_OK);
-    return taken;
-}
-
-static int byte_at(struct pod_device *device, struct pod_device_buffer *buffer,
-                   uint64_t offset)
-{
-    unsigned char byte = 0;
-
-    assert_int_equal(
-        device->ops->read(device, buffer, offset, &byte, 1, NULL, NULL),
-        POD_OK);
-    return byte;
-}
-
-static void test_adopt(void **state)
-{
-    long live = pod_mem_live();
-    struct pod_device *device = make_device((struct pod_reference_options){
-        .core_count = 1, .memory_bytes = ADOPTED});
-    struct pod_device_buffer *buffer;
-    struct pod_blob *blob = given_up(ADOPTED, 7);
-
-    (void)state;
-    assert_int_equal(
-        device->ops->allocate(device, 0, NULL, ADOPTED, &buffer, NULL), POD_OK);
-    assert_true(adopts(device, buffer, blob));
-    assert_int_equal(used(device, 0), ADOPTED);
-    assert_int_equal(byte_at(device, buffer, ADOPTED - 1), 7);
-    // It is the blob's memory and no copy.
-    assert_int_equal(device->ops->write(device, buffer, 3, "\1", 1, NULL, NULL),
-                     POD_OK);
-    assert_int_equal(blob->data[3], 1);
-    pod_blob_unref(blob);
-    // The next one takes its place, and it is freed.
-    blob = given_up(ADOPTED, 8);
-    long two = pod_mem_live();
-    assert_true(adopts(device, buffer, blob));
-    assert_int_equal(pod_mem_live(), two - 1);
-    pod_blob_unref(blob);
-    assert_int_equal(byte_at(device, buffer, 3), 8);
-    device->ops->release(device, buffer);
-    assert_int_equal(used(device, 0), 0);
-    device->ops->free(device);
-    assert_int_equal(pod_mem_live(), live);
-}
-
-// Refuses and lets go of the blob, which must be as it was.
-static void adopts_not(struct pod_device *device,
-                       struct pod_device_buffer *buffer, struct pod_blob *blob)
-{
-    assert_false(adopts(device, buffer, blob));
-    assert_int_equal(atomic_load(&blob->refs), 1);
-    pod_blob_unref(blob);
-}
-
-static void test_adopt_refusals(void **state)
-{
-    struct pod_device *device = make_device((struct pod_reference_options){
-        .core_count = 1, .memory_bytes = 4 * ADOPTED});
-    struct pod_device_buffer *buffer;
-    struct pod_device_buffer *less;
-    struct pod_device_buffer *tuple;
-    struct pod_blob *blob;
-
-    (void)state;
-    assert_int_equal(
-        device->ops->allocate(device, 0, NULL, ADOPTED, &buffer, NULL), POD_OK);
-    assert_int_equal(
-        device->ops->allocate(device, 0, NULL, ADOPTED - 1, &less, NULL),
-        POD_OK);
-    assert_int_equal(
-        device->ops->allocate_tuple(
-            device, 0, (struct pod_device_buffer *[]){less}, 1, &tuple, NULL),
-        POD_OK);
-    adopts_not(device, tuple, given_up(ADOPTED, 1));
-    adopts_not(device, buffer, given_up(ADOPTED + 1, 1));
-    adopts_not(device, less, given_up(ADOPTED - 1, 1)); // as well copied
-    blob = pod_blob_new(ADOPTED);
-    adopts_not(device, buffer, blob); // not given up
-    // Elements of 8 bytes would not be where the processor wants them.
-    struct pod_blob *whole = pod_blob_new(ADOPTED + 8);
-    blob = pod_blob_slice(whole, 8, ADOPTED);
-    pod_blob_unref(whole);
-    pod_blob_give_up(blob);
-    adopts_not(device, buffer, blob);
-    whole = pod_blob_new(ADOPTED + 64);
-    blob = pod_blob_slice(whole, 64, ADOPTED);
-    memset(blob->data, 9, ADOPTED);
-    pod_blob_unref(whole);
-    pod_blob_give_up(blob);
-    assert_int_equal(byte_at(device, buffer, 0), 0); // never written so far
-    assert_true(adopts(device, buffer, blob));
-    pod_blob_unref(blob);
-    assert_int_equal(byte_at(device, buffer, 0), 9);
-    device->ops->release(device, tuple);
-    device->ops->release(device, less);
-    device->ops->release(device, buffer);
-    device->ops->free(device);
-}
-
 // ------------------------------------------------------------------- refusals
 
 static void test_unimplemented(void **state)
@@ -367,7 +228,7 @@ static void test_replica_counts(void **state)
 // What is between inputs and outputs is limited, whatever the shapes say.
 static void test_scratch_limit(void **state)
 {
-    struct pod_device *device = make_device((struct pod_reference_options){
+    struct pod_device *device = ref_make_device((struct pod_reference_options){
         .core_count = 1, .memory_bytes = 1000, .scratch_bytes = 1 << 20});
     const char *head = "HloModule t\nENTRY e {\n  a = f32[] parameter(0)\n";
     static const char *const bodies[] = {
@@ -406,7 +267,7 @@ static void test_scratch_limit(void **state)
 // Ten thousand steps need no more memory than a few.
 static void test_memory_is_reused(void **state)
 {
-    struct pod_device *device = make_device((struct pod_reference_options){
+    struct pod_device *device = ref_make_device((struct pod_reference_options){
         .core_count = 1, .memory_bytes = 1000, .scratch_bytes = 64 << 10});
     struct pod_device_program *program;
     struct pod_str text = {NULL, 0, 0, false};
@@ -524,178 +385,6 @@ static void test_unchecked_launch(void **state)
     ref_device()->ops->release(ref_device(), a);
 }
 
-// -------------------------------------------------------- interrupts and time
-
-#define FOREVER                                                                \
-    "HloModule t\n"                                                            \
-    "b {\n  p = s32[2] parameter(0)\n  ROOT r = s32[2] add(p, p)\n}\n"         \
-    "c {\n  p = s32[2] parameter(0)\n  ROOT r = pred[] constant(true)\n}\n"    \
-    "ENTRY e {\n  a = s32[2] parameter(0)\n"                                   \
-    "  ROOT r = s32[2] while(a), condition=c, body=b\n}\n"
-
-struct running {
-    struct pod_device *device;
-    struct pod_device_launch launch;
-    enum pod_code code;
-    struct pod_err err;
-};
-
-static void *run_in_thread(void *arg)
-{
-    struct running *running = arg;
-
-    running->code = running->device->ops->execute(
-        running->device, &running->launch, &running->err);
-    return NULL;
-}
-
-// Starts the launch, then interrupts it; the launch would never end.
-static void interrupt_it(struct pod_device *device, const char *text)
-{
-    struct pod_interrupt interrupt = {.asked = false};
-    struct pod_device_program *program;
-    struct pod_device_buffer *buffer;
-    struct running running = {.device = device};
-    pthread_t thread;
-
-    assert_int_equal(device->ops->compile(device, POD_FORMAT_HLO_TEXT, text,
-                                          strlen(text), 1, &program, NULL),
-                     POD_OK);
-    assert_int_equal(device->ops->allocate(device, 0, NULL, 8, &buffer, NULL),
-                     POD_OK);
-    running.launch = (struct pod_device_launch){.program = program,
-                                                .inputs = &buffer,
-                                                .input_count = 1,
-                                                .outputs = &buffer,
-                                                .output_count = 1,
-                                                .replica_count = 1,
-                                                .interrupt = &interrupt};
-    assert_int_equal(pthread_create(&thread, NULL, run_in_thread, &running), 0);
-    atomic_store(&interrupt.asked, true);
-    pthread_join(thread, NULL);
-    assert_int_equal(running.code, POD_CANCELLED);
-    assert_int_equal(running.err.reason, POD_REASON_CANCEL_REQUESTED);
-    device->ops->release(device, buffer);
-    device->ops->program_free(device, program);
-}
-
-static void test_interrupt_loop(void **state)
-{
-    (void)state;
-    interrupt_it(ref_device(), FOREVER);
-}
-
-// Neither body nor condition has anything to do.
-static void test_interrupt_idle_loop(void **state)
-{
-    (void)state;
-    interrupt_it(ref_device(),
-                 "HloModule t\n"
-                 "b {\n  ROOT p = s32[2] parameter(0)\n}\n"
-                 "c {\n  p = s32[2] parameter(0)\n"
-                 "  ROOT r = pred[] constant(true)\n}\n"
-                 "ENTRY e {\n  a = s32[2] parameter(0)\n"
-                 "  ROOT r = s32[2] while(a), condition=c, body=b\n}\n");
-}
-
-static void test_interrupt_simulated(void **state)
-{
-    struct pod_device *device = make_device(
-        (struct pod_reference_options){.core_count = 1,
-                                       .memory_bytes = 1000,
-                                       .latency_ns = INT64_MAX}); // centuries
-
-    (void)state;
-    interrupt_it(device, "HloModule t\nENTRY e {\n  a = s32[2] parameter(0)\n"
-                         "  ROOT r = s32[2] negate(a)\n}\n");
-    device->ops->free(device);
-}
-
-// Simulated time is a lower bound, so it may be tested without a wait.
-static void test_interrupt_transfers(void **state)
-{
-    struct pod_device *device = make_device((struct pod_reference_options){
-        .core_count = 1, .memory_bytes = 2 * ADOPTED, .latency_ns = INT64_MAX});
-    const struct pod_interrupt interrupt = {.asked = true};
-    struct pod_device_buffer *from;
-    struct pod_device_buffer *to;
-    struct pod_err err;
-    char byte = 0;
-
-    (void)state;
-    assert_int_equal(device->ops->allocate(device, 0, NULL, 8, &from, NULL),
-                     POD_OK);
-    assert_int_equal(device->ops->allocate(device, 0, NULL, 8, &to, NULL),
-                     POD_OK);
-    assert_int_equal(
-        device->ops->write(device, from, 0, "a", 1, &interrupt, NULL),
-        POD_CANCELLED);
-    assert_int_equal(
-        device->ops->read(device, from, 0, &byte, 1, &interrupt, NULL),
-        POD_CANCELLED);
-    assert_int_equal(device->ops->copy(device, from, to, &interrupt, &err),
-                     POD_CANCELLED);
-    assert_int_equal(err.reason, POD_REASON_CANCEL_REQUESTED);
-    device->ops->release(device, from);
-    assert_int_equal(
-        device->ops->allocate(device, 0, NULL, ADOPTED, &from, NULL), POD_OK);
-    struct pod_blob *blob = given_up(ADOPTED, 1);
-    bool taken;
-    assert_int_equal(
-        device->ops->adopt(device, from, blob, &interrupt, &taken, &err),
-        POD_CANCELLED);
-    assert_int_equal(err.reason, POD_REASON_CANCEL_REQUESTED);
-    pod_blob_unref(blob);
-    device->ops->release(device, from);
-    device->ops->release(device, to);
-    device->ops->free(device);
-}
-
-static void test_simulated_time(void **state)
-{
-    struct pod_device *device = make_device(
-        (struct pod_reference_options){.core_count = 1,
-                                       .memory_bytes = 1000,
-                                       .latency_ns = 1000000,
-                                       .bandwidth = 100000}); // 100 bytes: 1 ms
-    struct pod_device_buffer *buffer;
-    const unsigned char bytes[100] = {1};
-    int64_t start;
-
-    (void)state;
-    assert_int_equal(device->ops->allocate(device, 0, NULL, 100, &buffer, NULL),
-                     POD_OK);
-    start = pod_clock_mono(&pod_clock_system);
-    assert_int_equal(
-        device->ops->write(device, buffer, 0, bytes, 100, NULL, NULL), POD_OK);
-    assert_true(pod_clock_mono(&pod_clock_system) - start >= 2000000);
-    device->ops->release(device, buffer);
-    device->ops->free(device);
-}
-
-// Memory that is taken over costs what a copy does.
-static void test_simulated_adopt(void **state)
-{
-    struct pod_device *device = make_device((struct pod_reference_options){
-        .core_count = 1,
-        .memory_bytes = ADOPTED,
-        .latency_ns = 1000000,
-        .bandwidth = ADOPTED * 1000.0, // all of it: 1 ms
-    });
-    struct pod_device_buffer *buffer;
-    struct pod_blob *blob = given_up(ADOPTED, 1);
-
-    (void)state;
-    assert_int_equal(
-        device->ops->allocate(device, 0, NULL, ADOPTED, &buffer, NULL), POD_OK);
-    int64_t start = pod_clock_mono(&pod_clock_system);
-    assert_true(adopts(device, buffer, blob));
-    assert_true(pod_clock_mono(&pod_clock_system) - start >= 2000000);
-    pod_blob_unref(blob);
-    device->ops->release(device, buffer);
-    device->ops->free(device);
-}
-
 // ------------------------------------------------------------- without memory
 
 // A program with most kinds of instructions.
@@ -786,20 +475,12 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_transfers),
         cmocka_unit_test(test_big_transfers),
-        cmocka_unit_test(test_adopt),
-        cmocka_unit_test(test_adopt_refusals),
         cmocka_unit_test(test_unimplemented),
         cmocka_unit_test(test_replica_counts),
         cmocka_unit_test(test_scratch_limit),
         cmocka_unit_test(test_memory_is_reused),
         cmocka_unit_test(test_outputs_are_inputs),
         cmocka_unit_test(test_unchecked_launch),
-        cmocka_unit_test(test_interrupt_loop),
-        cmocka_unit_test(test_interrupt_idle_loop),
-        cmocka_unit_test(test_interrupt_simulated),
-        cmocka_unit_test(test_interrupt_transfers),
-        cmocka_unit_test(test_simulated_time),
-        cmocka_unit_test(test_simulated_adopt),
         cmocka_unit_test(test_no_memory),
     };
 

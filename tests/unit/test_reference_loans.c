@@ -72,14 +72,6 @@ static void assert_buffer(struct pod_device_buffer *buffer, uint64_t offset,
     assert_filled(bytes, count, value);
 }
 
-static uint64_t used(void)
-{
-    struct pod_device_memory memory;
-
-    ref_device()->ops->memory(ref_device(), 0, &memory);
-    return memory.used;
-}
-
 static void release(struct pod_device_buffer *buffer)
 {
     ref_device()->ops->release(ref_device(), buffer);
@@ -99,14 +91,14 @@ static void test_a_part_is_written(void **state)
     assert_buffer(buffer, 0, 7, 1);
     assert_buffer(buffer, 7, 1, 2);
     assert_buffer(buffer, 8, LENT - 8, 1);
-    assert_int_equal(used(), LENT);
+    assert_int_equal(ref_used(ref_device(), 0), LENT);
     // It has memory of its own now, and needs no more.
     long live = pod_mem_live();
     write_byte(buffer, 8, 3);
     assert_int_equal(pod_mem_live(), live);
     pod_blob_unref(loan);
     release(buffer);
-    assert_int_equal(used(), 0);
+    assert_int_equal(ref_used(ref_device(), 0), 0);
 }
 
 // A loan is no copy, and one that was given back costs nothing.
@@ -186,7 +178,7 @@ static void test_the_whole_is_written(void **state)
     pod_blob_unref(fourth);
     assert_filled(loan->data, LENT, 1);
     assert_filled(second->data, LENT, 2);
-    assert_int_equal(used(), 2 * LENT);
+    assert_int_equal(ref_used(ref_device(), 0), 2 * LENT);
     pod_blob_unref(loan);
     pod_blob_unref(second);
     pod_blob_unref(third);
@@ -247,13 +239,12 @@ static void test_loans_outlive_buffer_and_device(void **state)
 {
     const struct pod_reference_options options = {.core_count = 1,
                                                   .memory_bytes = LENT};
-    struct pod_device *device;
+    struct pod_device *device = ref_make_device(options);
     struct pod_device_buffer *buffer;
     struct pod_device_memory memory;
     struct pod_blob *loan = NULL;
 
     (void)state;
-    assert_int_equal(pod_reference_device_new(&options, &device, NULL), POD_OK);
     assert_int_equal(
         device->ops->allocate(device, 0, NULL, LENT, &buffer, NULL), POD_OK);
     assert_int_equal(device->ops->write(device, buffer, 9, "\5", 1, NULL, NULL),
@@ -300,6 +291,10 @@ static void run(const char *text, struct pod_device_buffer *const *inputs,
     ref_device()->ops->program_free(ref_device(), program);
 }
 
+static const char doubled[] = "HloModule t\nENTRY e {\n"
+                              "  a = " ARRAY " parameter(0)\n"
+                              "  ROOT r = " ARRAY " add(a, a)\n}\n";
+
 // Two buffers change places, both lent; then one is added up in place.
 static void test_outputs_are_lent(void **state)
 {
@@ -318,21 +313,17 @@ static void test_outputs_are_lent(void **state)
     assert_buffer(a, 0, LENT, 2);
     assert_buffer(b, 0, LENT, 1);
     struct pod_blob *again = lend(a, 0, LENT);
-    run("HloModule t\nENTRY e {\n  a = " ARRAY " parameter(0)\n"
-        "  ROOT r = " ARRAY " add(a, a)\n}\n",
-        &a, &a, 1);
+    run(doubled, &a, &a, 1);
     assert_filled(again->data, LENT, 2);
     assert_buffer(a, 0, LENT, 4);
     // Into a buffer that is no input; and inputs may be lent, too.
     struct pod_blob *output = lend(b, 0, LENT);
     struct pod_blob *input = lend(a, 0, LENT);
-    run("HloModule t\nENTRY e {\n  a = " ARRAY " parameter(0)\n"
-        "  ROOT r = " ARRAY " add(a, a)\n}\n",
-        &a, &b, 1);
+    run(doubled, &a, &b, 1);
     assert_filled(output->data, LENT, 1);
     assert_buffer(b, 0, LENT, 8);
     assert_filled(input->data, LENT, 4);
-    assert_int_equal(used(), 2 * LENT);
+    assert_int_equal(ref_used(ref_device(), 0), 2 * LENT);
     pod_blob_unref(loans[0]);
     pod_blob_unref(loans[1]);
     pod_blob_unref(again);
@@ -377,13 +368,12 @@ static void test_loans_are_bounded(void **state)
     const uint64_t bytes = (UINT64_C(256) << 20) + 1; // no page is touched
     const struct pod_reference_options options = {.core_count = 1,
                                                   .memory_bytes = bytes};
-    struct pod_device *device;
+    struct pod_device *device = ref_make_device(options);
     struct pod_device_buffer *buffer;
     struct pod_blob *loan = NULL;
     struct pod_blob *none = NULL;
 
     (void)state;
-    assert_int_equal(pod_reference_device_new(&options, &device, NULL), POD_OK);
     assert_int_equal(
         device->ops->allocate(device, 0, NULL, bytes, &buffer, NULL), POD_OK);
     assert_int_equal(
@@ -465,7 +455,7 @@ static void test_readers_beside_a_writer(void **state)
         assert_int_equal(pthread_join(thread, &result), 0);
         assert_null(result);
     }
-    assert_int_equal(used(), LENT);
+    assert_int_equal(ref_used(ref_device(), 0), LENT);
     release(buffer);
 }
 
