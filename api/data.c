@@ -103,6 +103,7 @@ bool api_data_wanted(struct api_request *req, const struct api_data *data)
     if (none == NULL || !api_etag_listed(none, data->etag, true))
         return true;
     api_header_text(req, "ETag", data->etag);
+    api_header(req, "Vary", "Accept");
     api_reply_empty(req, 304);
     return false;
 }

@@ -225,16 +225,12 @@ static enum pod_code event_read_walk(struct api_request *req,
     enum pod_code code =
         api_query_enum(req, "direction", event_directions, 2, &walk->down, err);
     if (code == POD_OK)
-        code = api_query_uint(req, "depth", 1, UINT64_MAX, &walk->depth, err);
+        code =
+            api_query_at_most(req, "depth", EVENT_DEPTH_MAX, &walk->depth, err);
     if (code == POD_OK)
-        code = api_query_uint(req, "limit", 1, UINT64_MAX, &walk->limit, err);
+        code = api_query_at_most(req, "limit", API_PAGE_MAX, &walk->limit, err);
     if (code == POD_OK)
         code = api_query_text(req, "page_token", &token, err);
-    // What is larger is taken as the largest, as of any page.
-    if (walk->depth > EVENT_DEPTH_MAX)
-        walk->depth = EVENT_DEPTH_MAX;
-    if (walk->limit > API_PAGE_MAX)
-        walk->limit = API_PAGE_MAX;
     (void)snprintf(depth, sizeof(depth), "%" PRIu64, walk->depth);
     api_page_filter(&walk->page, api_param(req, 0),
                     event_directions[walk->down]);

@@ -252,20 +252,17 @@ void api_feed_get(struct api_request *req)
     int form = api_accept(req, types, 3);
     enum pod_code code;
 
-    if (form < 0) {
-        code = pod_err_set(&err, POD_REASON_NOT_ACCEPTABLE,
-                           "changes are %s, %s or %s", types[0], types[1],
-                           types[2]);
-    } else if (watch == NULL) {
+    if (watch == NULL) {
         code = api_err_memory(&err);
     } else {
-        watch->form = (enum feed_form)form;
+        // As all JSON, it comes even if none of the three was asked for.
+        watch->form = form < 0 ? FEED_LINES : (enum feed_form)form;
         code = get_start(req, watch, &err);
     }
     if (code != POD_OK)
         api_problem(req, &err);
-    else if (form == FEED_PAGE)
+    else if (watch->form == FEED_PAGE)
         page_start(req, watch);
     else
-        feed_stream_start(req, watch, types[form]);
+        feed_stream_start(req, watch, types[watch->form]);
 }

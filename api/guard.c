@@ -230,12 +230,23 @@ static enum pod_code guard_origin(const struct api_request *req,
     return POD_OK;
 }
 
+// What the answer varies with already; "" if nothing.
+static const char *guard_vary(const struct api_request *req)
+{
+    for (const struct api_reply_header *h = req->headers; h; h = h->next) {
+        if (strcasecmp(h->name, "Vary") == 0)
+            return h->value;
+    }
+    return "";
+}
+
 void api_guard_cors(struct api_request *req)
 {
     if (req->server->origin_count == 0)
         return;
     const char *origin = api_request_header(req, "Origin");
-    api_header(req, "Vary", "Origin");
+    const char *other = guard_vary(req);
+    api_header(req, "Vary", "%s%sOrigin", other, *other != '\0' ? ", " : "");
     if (!api_origin_listed(req))
         return;
     api_header_text(req, "Access-Control-Allow-Origin", origin);

@@ -64,8 +64,8 @@ enum pod_code api_page_read(struct api_request *req, struct api_page *page,
     uint64_t size = page->size;
     const char *token = NULL;
     enum pod_code code =
-        api_query_uint(req, "page_size", 1, UINT64_MAX, &size, err);
-    page->size = size < API_PAGE_MAX ? (size_t)size : API_PAGE_MAX;
+        api_query_at_most(req, "page_size", API_PAGE_MAX, &size, err);
+    page->size = (size_t)size;
     if (code == POD_OK)
         code = page_read_fields(req, page, err);
     if (code == POD_OK)

@@ -98,6 +98,25 @@ enum pod_code api_query_uint(struct api_request *req, const char *name,
     return code;
 }
 
+enum pod_code api_query_at_most(struct api_request *req, const char *name,
+                                uint64_t max, uint64_t *out_value,
+                                struct pod_err *err)
+{
+    const char *text;
+    uint64_t number = max;
+
+    enum pod_code code = api_query_text(req, name, &text, err);
+    if (code != POD_OK || text == NULL)
+        return code;
+    size_t length = strlen(text);
+    bool digits = *text > '0' && strspn(text, "0123456789") == length;
+    if (!digits)
+        return query_bad(name, text, "a positive integer", err);
+    bool small = pod_parse_number(text, length, &number);
+    *out_value = small && number < max ? number : max;
+    return POD_OK;
+}
+
 enum pod_code api_query_bool(struct api_request *req, const char *name,
                              bool *out_value, struct pod_err *err)
 {

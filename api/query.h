@@ -33,6 +33,12 @@ enum pod_code api_query_uint(struct api_request *req, const char *name,
                              uint64_t min, uint64_t max, uint64_t *out_value,
                              struct pod_err *err)
     __attribute__((warn_unused_result));
+// The same from 1 on, without an end: what is above `max`, or has more digits
+// than any number, is taken as `max`.
+enum pod_code api_query_at_most(struct api_request *req, const char *name,
+                                uint64_t max, uint64_t *out_value,
+                                struct pod_err *err)
+    __attribute__((warn_unused_result));
 // -10..10 and the like.
 enum pod_code api_query_int(struct api_request *req, const char *name,
                             int64_t min, int64_t max, int64_t *out_value,

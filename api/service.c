@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1: the service document: who serves, within which limits, and where what
 // is to be found.
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,17 @@
 #include "api/values.h"
 #include "api/view_json.h"
 
+// In the largest unit that it is a whole number of.
+static void service_print_age(int64_t seconds, char *out, size_t size)
+{
+    if (seconds > 0 && seconds % 3600 == 0)
+        (void)snprintf(out, size, "%" PRId64 "h", seconds / 3600);
+    else if (seconds > 0 && seconds % 60 == 0)
+        (void)snprintf(out, size, "%" PRId64 "m", seconds / 60);
+    else
+        (void)snprintf(out, size, "%" PRId64 "s", seconds);
+}
+
 static json_t *service_limits(const struct api_request *req)
 {
     const struct api_app *app = api_app(req);
@@ -24,8 +36,7 @@ static json_t *service_limits(const struct api_request *req)
     struct api_build history = api_build_object();
     struct api_build json = api_build_object();
     api_set_u64(&history, "count", app->history_count);
-    (void)snprintf(text, sizeof(text), "%llds",
-                   (long long)(app->history_age_ns / POD_NS_PER_S));
+    service_print_age(app->history_age_ns / POD_NS_PER_S, text, sizeof(text));
     api_set_word(&history, "age", text);
     api_set(&limits, "history", api_build_take(&history));
     api_set_word(&limits, "wait", "55s");

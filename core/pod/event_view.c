@@ -289,6 +289,7 @@ static void event_fini(void *view)
 const struct pod_view_kind pod_view_event = {
     .lay_locked = event_lay,
     .match_locked = event_match,
+    .word = "op",
     .bytes = sizeof(struct pod_event_view),
     .fini = event_fini,
 };

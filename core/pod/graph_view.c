@@ -87,6 +87,7 @@ static void graph_fini(void *view)
 static const struct pod_view_kind graph_view = {
     .lay_locked = graph_lay,
     .match_locked = graph_match,
+    .word = "graph",
     .bytes = sizeof(struct pod_graph_view),
     .fini = graph_fini,
 };

@@ -123,6 +123,7 @@ static void buffer_fini(void *view)
 const struct pod_view_kind pod_view_buffer = {
     .lay_locked = buffer_lay,
     .match_locked = buffer_match,
+    .word = "buf",
     .bytes = sizeof(struct pod_buffer_view),
     .fini = buffer_fini,
 };
@@ -243,6 +244,7 @@ static void program_fini(void *view)
 const struct pod_view_kind pod_view_program = {
     .lay_locked = program_lay,
     .match_locked = program_match,
+    .word = "prog",
     .bytes = sizeof(struct pod_program_view),
     .fini = program_fini,
     .finish = program_finish,
@@ -312,6 +314,7 @@ static void load_fini(void *view)
 const struct pod_view_kind pod_view_load = {
     .lay_locked = load_lay,
     .match_locked = load_match,
+    .word = "load",
     .bytes = sizeof(struct pod_load_view),
     .flat = true,
     .fini = load_fini,

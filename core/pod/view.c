@@ -60,6 +60,18 @@ const struct pod_event_host *pod_carve_hosts(struct pod_carver *carver,
     return hosts;
 }
 
+// What was asked for is named as it was.
+static enum pod_code view_missing(const struct pod *pod,
+                                  const struct pod_view_kind *kind,
+                                  uint64_t number, struct pod_err *err)
+{
+    bool issued = number != 0 && number <= pod->last_number;
+
+    return pod_err_set(err, issued ? POD_REASON_EXPIRED : POD_REASON_NOT_FOUND,
+                       "%s-%llu %s", kind->word, (unsigned long long)number,
+                       issued ? "is not kept any more" : "does not exist");
+}
+
 // One attempt with a block of `size`.
 static enum pod_code view_try(struct pod *pod, const struct pod_view_kind *kind,
                               uint64_t number,
@@ -67,12 +79,11 @@ static enum pod_code view_try(struct pod *pod, const struct pod_view_kind *kind,
                               struct pod_carver *carver, void *out_view,
                               struct pod_err *err)
 {
-    struct pod_op *op;
-
     pod_mutex_lock(&pod->lock);
-    enum pod_code code = pod_find_op_locked(pod, number, &op, err);
-    if (code == POD_OK)
-        code = kind->lay_locked(pod, op, filter, carver, out_view, err);
+    struct pod_op *op = pod_table_get(&pod->table, number);
+    enum pod_code code =
+        op == NULL ? view_missing(pod, kind, number, err)
+                   : kind->lay_locked(pod, op, filter, carver, out_view, err);
     pod_mutex_unlock(&pod->lock);
     return code;
 }

@@ -40,8 +40,9 @@ struct pod_view_kind {
     // Whether the operation may be in a list of such views.
     bool (*match_locked)(const struct pod_op *op,
                          const struct pod_event_filter *filter);
-    size_t bytes; // of a view
-    bool flat;    // it points at nothing: needs no block
+    const char *word; // what its id begins with
+    size_t bytes;     // of a view
+    bool flat;        // it points at nothing: needs no block
     void (*fini)(void *view);
     // What is still to be done without the lock, or NULL. On failure it has
     // given the view back.

@@ -22,6 +22,7 @@ static size_t fixture_parked_count;
 
 static void fixture_hello(struct api_request *req)
 {
+    api_header(req, "Vary", "Accept");
     api_reply_json(req, 200, json_pack("{s:s}", "hello", "world"));
 }
 

@@ -304,6 +304,8 @@ static void test_cors(void **state)
                                  "Origin: https://friend.example\r\n\r\n");
     assert_string_equal(client_header(&answer, "Access-Control-Allow-Origin"),
                         "https://friend.example");
+    // Beside what the handler says.
+    assert_string_equal(client_header(&answer, "Vary"), "Accept, Origin");
     client_answer_free(&answer);
     answer = client_ask(server->port, "GET /hello HTTP/1.1\r\n" HOST
                                       "Origin: https://evil.example\r\n\r\n");

@@ -207,8 +207,10 @@ static void freeing_twice(void **state)
     rest_is_problem(answer, 409, "HANDLE_FREED");
     (void)snprintf(copy, sizeof(copy), "%s/data", path);
     rest_is_problem(rest_get(rest, copy), 409, "HANDLE_FREED");
-    rest_is_problem(rest_get(rest, "/v1/buffers/buf-999999/data"), 404,
-                    "NOT_FOUND");
+    answer = rest_get(rest, "/v1/buffers/buf-999999/data");
+    assert_string_equal(rest_text(answer.json, "detail"),
+                        "buf-999999 does not exist");
+    rest_is_problem(answer, 404, "NOT_FOUND");
     json_decref(first);
     rest_is_problem(
         rest_ask(rest, "DELETE", "/v1/buffers/buf-999999", NULL, NULL, 0), 404,

@@ -428,7 +428,7 @@ static void dependencies_both_ways(void **state)
         "depth=abc",          "limit=0", "limit=-1"};
     // More than there may be is as much as there may be, of a token too.
     static const char *const large[] = {"depth=1000", "depth=1001",
-                                        "depth=4294967296"};
+                                        "depth=99999999999999999999"};
     char op[32];
     char path[160];
     rest_spin_start(rest, &spin, op);

@@ -87,6 +87,8 @@ static void service_document(void **state)
     assert_string_equal(rest_text(json, "instance"), "test");
     const json_t *limits = json_object_get(json, "limits");
     assert_string_equal(rest_text(limits, "wait"), "55s");
+    const json_t *history = json_object_get(limits, "history");
+    assert_string_equal(rest_text(history, "age"), "24h");
     const json_t *devices = json_object_get(json, "devices");
     assert_int_equal(json_array_size(devices), 1);
     const json_t *device = json_array_get(devices, 0);
