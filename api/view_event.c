@@ -275,10 +275,22 @@ static json_t *event_error(const struct pod_event_view *view)
     return api_build_take(&error);
 }
 
+// Before it has ended well 0 may mean that they are not known yet.
+static bool event_has_bytes(const struct pod_event_view *view)
+{
+    static const bool kinds[POD_KIND_COUNT] = {
+        [POD_KIND_ALLOCATE] = true, [POD_KIND_ALLOCATE_TUPLE] = true,
+        [POD_KIND_WRITE] = true,    [POD_KIND_READ] = true,
+        [POD_KIND_COPY] = true,
+    };
+    return view->bytes > 0 ||
+           (kinds[view->kind] && view->state == POD_SCHED_SUCCEEDED);
+}
+
 static json_t *event_result(const struct pod_event_view *view)
 {
     struct api_build result = api_build_object();
-    if (view->bytes > 0)
+    if (event_has_bytes(view))
         api_set_u64(&result, "bytes", view->bytes);
     if (view->kind == POD_KIND_EXECUTE && view->launch_count == 0)
         api_set_ids(&result, "outputs", POD_REF_BUFFER, view->outputs,
@@ -363,7 +375,7 @@ json_t *api_event_json(const struct pod_event_view *view)
     if (view->is_stalled)
         api_set(&event, "stalled", event_stalled(view));
     event_set_times(&event, view);
-    if (view->bytes > 0)
+    if (event_has_bytes(view))
         api_set_u64(&event, "bytes", view->bytes);
     if (view->priority != 0)
         api_set_number(&event, "priority", view->priority);

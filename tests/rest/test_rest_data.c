@@ -324,6 +324,14 @@ static void empty_arrays_and_scalars(void **state)
             "{\"shape\":\"s64[]\",\"values\":\"-1\"}\n");
     path = make(rest, "{\"core\":0,\"bytes\":\"0\"}");
     is_bytes(rest_get(rest, path), 200, "", 0);
+    // Nothing was moved, and the event says so.
+    char waiting[96];
+    (void)snprintf(waiting, sizeof(waiting), "%s?wait=30s", path);
+    json_t *event = rest_json(put(rest, waiting, octets, NULL, "", 0), 200);
+    assert_string_equal(rest_text(event, "bytes"), "0");
+    assert_string_equal(rest_text(json_object_get(event, "result"), "bytes"),
+                        "0");
+    json_decref(event);
 }
 
 static uint64_t staged(struct rest *rest)
