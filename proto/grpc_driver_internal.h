@@ -41,6 +41,7 @@ enum {
     // Pieces up to this travel with the small operations.
     GD_SMALL_BYTES = 64 << 10,
     GD_BATCH_BYTES = 256 << 10,
+    GD_BATCH_COUNT = 256,
     GD_CLOUD_BYTES = 1 << 30, // of one buffer, moved in one message
     GD_CLOUD_MESSAGE = INT32_MAX,
     GD_WIRE_BITS = 44, // of an operation id of CloudTpuDriver

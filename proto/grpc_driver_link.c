@@ -198,8 +198,8 @@ static enum pod_code link_open_stream_locked(struct gd_link *link,
                                              struct rpc_channel *channel,
                                              struct pod_err *err)
 {
-    static const struct rpc_stream_settings settings = {.batch_bytes =
-                                                            GD_BATCH_BYTES};
+    static const struct rpc_stream_settings settings = {
+        .batch_bytes = GD_BATCH_BYTES, .batch_count = GD_BATCH_COUNT};
     static const struct rpc_stream_events events = {
         .message = link_on_message,
         .ended = link_on_ended,

@@ -9,6 +9,7 @@
 
 enum {
     POD_BATCH_BYTES = 4 << 20,
+    POD_BATCH_COUNT = 256,
     // Fields of SessionRequest.
     POD_FIELD_SESSION = 1,
     POD_FIELD_ROLE = 2,
@@ -366,7 +367,9 @@ void pod_service_methods(struct pod_service *service,
         {.path = "/pod.worker.v1.PodWorker/Heartbeat", .unary = pod_heartbeat},
         {.path = "/pod.worker.v1.PodWorker/Session",
          .opened = pod_stream,
-         .settings = {.batch_bytes = POD_BATCH_BYTES, .bulk = write_data}},
+         .settings = {.batch_bytes = POD_BATCH_BYTES,
+                      .batch_count = POD_BATCH_COUNT,
+                      .bulk = write_data}},
         {.path = "/pod.worker.v1.PodWorker/Fetch",
          .opened = pod_fetch_opened,
          .settings = {.high_water = POD_FETCH_HIGH_WATER,

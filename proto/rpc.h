@@ -71,6 +71,10 @@ struct rpc_stream_settings {
     // 0: each is a message of its own. Joining is sound for messages that only
     // have repeated fields, or whose other fields stand in the first thing.
     size_t batch_bytes;
+    // Of so many things at most; 0: of any number. A message is handled as a
+    // whole: where each thing is little work, a smaller one lets the other side
+    // answer the first while more come.
+    size_t batch_count;
     size_t high_water; // of bytes queued; 0: no marks
     size_t low_water;
     // Of messages that come: bytes that need not lie together. Where a long one

@@ -101,15 +101,17 @@ static void stream_take_locked(struct rpc_stream *stream,
                                struct pod_list *batch)
 {
     struct pod_list *item = pod_list_pop_front(&stream->queue);
+    const struct rpc_stream_settings *settings = &stream->settings;
     size_t bytes = 0;
+    size_t count = 0;
     while (item != NULL) {
         struct pod_wire_out *out =
             POD_CONTAINER(item, struct pod_wire_out, link);
         bytes += out->size + out->tail_size;
         pod_list_push_back(batch, item);
-        item = bytes < stream->settings.batch_bytes
-                   ? pod_list_pop_front(&stream->queue)
-                   : NULL;
+        bool full =
+            bytes >= settings->batch_bytes || ++count == settings->batch_count;
+        item = full ? NULL : pod_list_pop_front(&stream->queue);
     }
     stream->queued_bytes -= bytes;
 }

@@ -19,7 +19,7 @@
 #include "proto/rpc_internal.h"
 #include "proto/rpc_server.h"
 
-enum { MAX_TEXT = 256, WAIT_NS = 20 };
+enum { MAX_TEXT = 256, WAIT_NS = 20, BATCH = 100 };
 
 // What a side has seen, for a test that waits for it.
 struct seen {
@@ -27,6 +27,7 @@ struct seen {
     struct pod_cond changed;
     size_t messages;
     size_t bytes;
+    size_t most; // bytes of the largest message
     size_t last_size;
     unsigned char last[MAX_TEXT];
     size_t drained;
@@ -89,6 +90,7 @@ static void on_message(void *arg, const void *data, size_t size)
     pod_mutex_lock(&seen->lock);
     seen->messages++;
     seen->bytes += size;
+    seen->most = size > seen->most ? size : seen->most;
     seen->last_size = size;
     memcpy(seen->last, data, size < MAX_TEXT ? size : MAX_TEXT);
     seen_done_locked(seen);
@@ -206,8 +208,10 @@ static void serve_stream(void *arg, struct rpc_stream *stream,
     seen_done_locked(seen);
 }
 
-static const struct rpc_stream_settings settings = {
-    .batch_bytes = 1 << 20, .high_water = 1 << 20, .low_water = 1 << 18};
+static const struct rpc_stream_settings settings = {.batch_bytes = 1 << 20,
+                                                    .batch_count = BATCH,
+                                                    .high_water = 1 << 20,
+                                                    .low_water = 1 << 18};
 
 static int setup_at(struct fixture *f, const char *listen, const char *target,
                     const struct rpc_tls *tls, const struct rpc_tls *client_tls)
@@ -382,7 +386,8 @@ static void test_stream_both_ways(void **state)
     assert_int_equal(f->served.bytes, 4);
 }
 
-// While the first message is on its way the others queue and are joined.
+// While the first message is on its way the others queue and are joined, but
+// not more of them than may be.
 static void test_stream_joins_what_queues(void **state)
 {
     struct fixture *f = *state;
@@ -393,6 +398,7 @@ static void test_stream_joins_what_queues(void **state)
     await(&f->served, &f->served.bytes, COUNT * 10);
     assert_int_equal(f->served.bytes, COUNT * 10);
     assert_true(f->served.messages < COUNT / 2);
+    assert_true(f->served.most <= BATCH * 10);
     rpc_stream_cancel(f->client.stream);
     await(&f->client, &f->client.ended, 1);
     assert_int_equal(f->client.code, POD_CANCELLED);
