@@ -5,6 +5,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/str.h"
+#include "proto/wire_small.h"
 
 enum { WIRE_MAX_LEVELS = 4 };
 
@@ -155,6 +156,19 @@ struct pod_wire_out *pod_wire_pack(const ProtobufCMessage *message)
     return out;
 }
 
+// NULL also: it is no small message of numbers.
+static struct pod_wire_out *wire_pack_small(const struct pod_wire_level *level)
+{
+    unsigned char bytes[WIRE_SMALL_BYTES];
+    size_t size = level->message == NULL
+                      ? 0
+                      : wire_small_pack(level->number, level->message, bytes);
+    struct pod_wire_out *out = size == 0 ? NULL : pod_wire_out_new(size);
+    if (out != NULL)
+        memcpy(out->head, bytes, size);
+    return out;
+}
+
 struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,
                                           size_t count, uint32_t number,
                                           struct pod_blob *tail,
@@ -164,8 +178,13 @@ struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,
     size_t head_sizes[WIRE_MAX_LEVELS + 1] = {0};
     size_t sizes[WIRE_MAX_LEVELS] = {0};
     size_t inner = tail == NULL ? 0 : tail_size;
+    struct pod_wire_out *out = NULL;
     if (count > WIRE_MAX_LEVELS)
         return NULL;
+    if (count == 1 && tail == NULL)
+        out = wire_pack_small(&levels[0]);
+    if (out != NULL)
+        return out;
     if (tail != NULL) {
         head_sizes[count] = wire_put_head(heads[count], number, tail_size);
         inner += head_sizes[count];
@@ -177,8 +196,7 @@ struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,
         head_sizes[i] = wire_put_head(heads[i], levels[i].number, inner);
         inner += head_sizes[i];
     }
-    struct pod_wire_out *out =
-        pod_wire_out_new(inner - (tail == NULL ? 0 : tail_size));
+    out = pod_wire_out_new(inner - (tail == NULL ? 0 : tail_size));
     if (out == NULL)
         return NULL;
     unsigned char *at = out->head;
