@@ -56,17 +56,24 @@ static void answers_finish_if(struct answers *answers, bool answered)
         rpc_stream_finish(answers->stream, POD_OK, "");
 }
 
+// What has begun is often done a moment later: both go in one message.
+static void answers_started(struct answers *answers,
+                            const struct worker_answer *answer)
+{
+    struct worker_answer started = *answer;
+    started.started = true;
+    rpc_stream_send_soon(answers->stream, answers->pack(answers, &started));
+}
+
 static void answers_answer(struct worker_sink *sink,
                            const struct worker_answer *answer)
 {
     struct answers *answers = answers_of(sink);
-    struct pod_wire_out *out = answers->pack(answers, answer);
-    // What has begun is often done a moment later: both go in one message.
-    if (answer->started) {
-        rpc_stream_send_soon(answers->stream, out);
+    if (answer->started || (answer->begun && !atomic_load(&answers->joins)))
+        answers_started(answers, answer);
+    if (answer->started)
         return;
-    }
-    rpc_stream_send(answers->stream, out);
+    rpc_stream_send(answers->stream, answers->pack(answers, answer));
     answers_finish_if(answers, true);
 }
 
@@ -84,6 +91,7 @@ answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
                                          .unref = answers_sink_unref};
     pod_mutex_init(&answers->lock, POD_RANK_DEVICE, "answer stream");
     atomic_init(&answers->refs, 1);
+    atomic_init(&answers->joins, false);
     answers->list = list;
     answers->stream = owned_stream;
     answers->pack = pack;

@@ -38,6 +38,8 @@ struct answers {
                              // reference; only the stream's own events use it
     void *service;           // for the owner
     bool control;            // for the owner: the session ends with it
+    // One outcome may say that an operation has begun and that it is done.
+    atomic_bool joins;
 };
 
 void answers_list_init(struct answers_list *list);

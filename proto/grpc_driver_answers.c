@@ -195,6 +195,7 @@ static void answers_done(struct gd *driver, struct gd_item *item,
     struct pod_driver_result result = {
         .err = outcome->err,
         .from_worker = outcome->err.code != POD_OK,
+        .begun = outcome->started && !item->started,
         .data = outcome->data,
         .shape = outcome->shape,
     };
@@ -226,7 +227,7 @@ void gd_outcome(struct gd_link *link, struct gd_outcome *outcome)
 
     pod_mutex_lock(&driver->lock);
     struct gd_item *item = answers_find_locked(link, outcome->wire);
-    if (item != NULL && outcome->started) {
+    if (item != NULL && !outcome->done) {
         answers_started(driver, item);
     } else if (item != NULL) {
         if (item->kind == GD_RESET && outcome->err.code == POD_OK)

@@ -322,7 +322,8 @@ static void cloud_take_entry(struct gd_link *link, ProtobufCMessage *message)
 {
     const TpuDriver__StreamResponse__Entry *from = (void *)message;
     uint64_t id = (uint64_t)from->operation_id;
-    struct gd_outcome outcome = {.wire = id & GD_WIRE_MASK, .whole = true};
+    struct gd_outcome outcome = {
+        .wire = id & GD_WIRE_MASK, .done = true, .whole = true};
     struct pod_program_shape shape;
 
     if (id >> GD_WIRE_BITS != link->session) {

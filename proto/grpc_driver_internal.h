@@ -383,6 +383,7 @@ void gd_refused_answer_locked(struct gd *driver);
 struct gd_outcome {
     uint64_t wire;
     bool started;
+    bool done;             // else nothing of the following is set
     struct pod_err err;    // code POD_OK: it went well
     struct pod_blob *data; // with a reference of the caller
     bool whole;            // the data is the whole buffer

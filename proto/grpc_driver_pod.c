@@ -170,6 +170,7 @@ static struct pod_wire_out *pw_greet(const struct gd_link *link,
     request.session = link->session;
     request.role = stream == GD_CONTROL ? POD__WORKER__V1__ROLE__CONTROL
                                         : POD__WORKER__V1__ROLE__DATA;
+    request.joins = true;
     return pod_wire_pack(&request.base);
 }
 
@@ -317,7 +318,10 @@ static void pw_take_outcome(struct gd_link *link,
                             const Pod__Worker__V1__Outcome *from,
                             const struct pod_wire_bulk *left)
 {
-    struct gd_outcome outcome = {.wire = from->op, .started = from->started};
+    struct gd_outcome outcome = {.wire = from->op,
+                                 .started = from->started,
+                                 .done =
+                                     !from->started || from->status != NULL};
     struct pod_program_shape shape;
 
     pw_status(from->status, &outcome.err);

@@ -15,6 +15,7 @@ enum {
     POD_FIELD_ROLE = 2,
     POD_FIELD_ENTRIES = 3,
     POD_FIELD_FORGET = 4,
+    POD_FIELD_JOINS = 5,
     POD_FIELD_WRITE = 13, // of Entry
     POD_FIELD_DATA = 3,   // of Write
 };
@@ -265,6 +266,9 @@ static enum pod_code pod_field(struct pod_service *service,
                            "the stream does not begin with its session");
     if (field->number == POD_FIELD_ROLE && field->wire_type == POD_WIRE_VARINT)
         answers->control = field->value == POD__WORKER__V1__ROLE__CONTROL;
+    else if (field->number == POD_FIELD_JOINS &&
+             field->wire_type == POD_WIRE_VARINT)
+        atomic_store(&answers->joins, field->value != 0);
     else if (field->number == POD_FIELD_ENTRIES &&
              field->wire_type == POD_WIRE_BYTES)
         return pod_entry(service, answers, field->data, field->size, err);

@@ -64,21 +64,25 @@ void worker_move_locked(struct worker *worker, enum pod_sched_event_kind kind,
 
 // ---------------------------------------------------------------------- turns
 
-static void turn_tell(struct worker *worker, struct worker_op *op, bool started)
+// That it has begun, its outcome, or both.
+static void turn_tell(struct worker *worker, struct worker_op *op,
+                      unsigned todo)
 {
     struct pod_err none = POD_ERR_NONE;
+    bool done = (todo & WORKER_TODO_ANSWER) != 0;
     struct worker_answer answer = {.session = op->session->id,
                                    .number = op->request.number,
-                                   .started = started,
+                                   .started = !done,
+                                   .begun = (todo & WORKER_TODO_STARTED) != 0,
                                    .compiled =
                                        op->request.kind == WORKER_COMPILE,
                                    .err = op->err != NULL ? op->err : &none,
                                    .root = op->root,
                                    .data = op->result};
     pod_mutex_unlock(&worker->lock);
-    if (op->request.plan != NULL && !started)
+    if (op->request.plan != NULL && done)
         op->request.plan->end(op->request.plan, answer.err);
-    if (!started)
+    if (done)
         worker_log_ended(answer.session, &op->request, answer.err, op->root);
     op->sink->answer(op->sink, &answer);
     pod_mutex_lock(&worker->lock);
@@ -135,10 +139,8 @@ static void turn_take_locked(struct worker *worker, struct worker_op *op)
         worker_launch_locked(op);
     if (todo & WORKER_TODO_CANCEL)
         turn_cancel(worker, op);
-    if (todo & WORKER_TODO_STARTED)
-        turn_tell(worker, op, true);
-    if (todo & WORKER_TODO_ANSWER)
-        turn_tell(worker, op, false);
+    if (todo & (WORKER_TODO_STARTED | WORKER_TODO_ANSWER))
+        turn_tell(worker, op, todo);
     if (todo & WORKER_TODO_RESOLVE)
         turn_resolve(worker, op);
     if (!(todo & WORKER_TODO_FREE))

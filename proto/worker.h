@@ -90,6 +90,7 @@ struct worker_answer {
     uint64_t session;
     uint64_t number;
     bool started;              // it has begun; nothing else is set
+    bool begun;                // it has, which was not said before
     const struct pod_err *err; // code POD_OK: it succeeded
     uint64_t root;             // whose failure this is; 0: its own
     bool compiled;             // the data is that of a compilation
@@ -100,7 +101,8 @@ struct worker_answer {
 // Who gets answers. Referenced by every operation that was submitted with it.
 struct worker_sink {
     // Exactly once for each operation, and before it once with `started` if
-    // that was asked for and the driver said so.
+    // that was asked for and the driver said so; or with `begun` if it was done
+    // before that could be said.
     void (*answer)(struct worker_sink *sink,
                    const struct worker_answer *answer);
     void (*ref)(struct worker_sink *sink);

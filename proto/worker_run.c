@@ -90,6 +90,14 @@ static uint64_t run_number_locked(void *arg, uint64_t driver_op)
     return 0;
 }
 
+static void run_begun_locked(struct worker_op *op)
+{
+    if (op->request.kind == WORKER_EXECUTE)
+        run_count_locked(op, RUN_BEGUN);
+    if (!op->ended && op->request.want_started)
+        worker_todo_locked(op, WORKER_TODO_STARTED);
+}
+
 static void run_done(void *arg, const struct pod_driver_result *result)
 {
     struct worker_op *op = arg;
@@ -97,6 +105,8 @@ static void run_done(void *arg, const struct pod_driver_result *result)
     struct pod_err err = result->err;
     pod_mutex_lock(&worker->lock);
     bool worked = err.code == POD_OK;
+    if (result->begun)
+        run_begun_locked(op);
     if (!worked)
         pod_text_ids_replace(&err, run_number_locked, op->session);
     if (op->request.kind == WORKER_EXECUTE)
@@ -115,10 +125,7 @@ static void run_started(void *arg)
     struct worker_op *op = arg;
     struct worker *worker = op->session->worker;
     pod_mutex_lock(&worker->lock);
-    if (op->request.kind == WORKER_EXECUTE)
-        run_count_locked(op, RUN_BEGUN);
-    if (!op->ended && op->request.want_started)
-        worker_todo_locked(op, WORKER_TODO_STARTED);
+    run_begun_locked(op);
     worker_flush_locked(worker);
     pod_mutex_unlock(&worker->lock);
 }

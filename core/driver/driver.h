@@ -36,6 +36,7 @@ struct pod_driver_result {
     struct pod_err err;    // code POD_OK: it succeeded
     bool lost;             // the host went away: the outcome cannot be known
     bool from_worker;      // the text of err came from another program
+    bool begun;            // it had begun; `started` was not called before
     struct pod_blob *data; // read
     const struct pod_program_shape *shape; // compile
 };
@@ -64,7 +65,8 @@ struct pod_driver_call {
     struct pod_trace *trace;
     uint64_t operation;
     uint64_t span;
-    // The host has begun it; at most once, before done. May be NULL.
+    // The host has begun it; at most once, before done, and not where done says
+    // so itself. May be NULL.
     void (*started)(void *arg);
     void (*done)(void *arg, const struct pod_driver_result *result);
     void *arg;

@@ -50,6 +50,7 @@ static void fault_keep(struct fault_call *call,
     call->err = result->err;
     call->lost = result->lost;
     call->from_worker = result->from_worker;
+    call->begun = result->begun;
     if (result->data != NULL)
         call->data = pod_blob_ref(result->data);
     if (result->shape == NULL)
@@ -86,6 +87,7 @@ static void fault_complete_due_locked(struct fault *fault)
         .err = call->err,
         .lost = call->lost,
         .from_worker = call->from_worker,
+        .begun = call->begun,
     };
 
     pod_list_remove(&call->link);

@@ -43,6 +43,7 @@ struct fault_call {
     struct pod_err err;
     bool lost;
     bool from_worker;
+    bool begun;
     bool shaped;
     struct pod_blob *data;
     struct pod_program_shape shape;

@@ -181,6 +181,7 @@ struct inproc_task {
     bool usual;   // has INPROC_TASK_BYTES: may be used again
     bool begun;   // a thread has taken a part of it
     bool started; // the caller was told so
+    bool here;    // it hears of that when it is done
     bool claimed; // somebody gives its completion, or has
     enum inproc_end end;
     struct pod_list link; // in ended, resets, spares, or the list of a step

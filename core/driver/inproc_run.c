@@ -288,7 +288,7 @@ static void run_tell_started_locked(struct inproc *driver,
                                     struct inproc_task *task)
 {
     // Not when the host has gone: the completion may be on its way.
-    if (task->started || driver->state != INPROC_OPEN)
+    if (task->started || task->here || driver->state != INPROC_OPEN)
         return;
     task->started = true;
     if (task->call.started == NULL)
@@ -446,6 +446,7 @@ static void run_finish_locked(struct inproc *driver, struct inproc_part *part,
         outcome->result.data = NULL;
         outcome->result.shape = NULL;
     }
+    outcome->result.begun = task->here;
     task->claimed = true;
     (void)pod_map_remove(&driver->open, task->call.op);
     pod_inproc_call_begin_locked(driver);

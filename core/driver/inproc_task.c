@@ -436,6 +436,7 @@ static bool task_run_here_locked(struct inproc *driver,
         part->item.queue == NULL || !task_brief_locked(driver, task))
         return false;
     pod_queue_remove(&part->item);
+    task->here = true;
     pod_inproc_run_locked(driver, part);
     return true;
 }

@@ -6,22 +6,29 @@
 
 #include "core/base/mem.h"
 
+static void complete_begun_locked(struct pod_call *call,
+                                  struct pod_after *after)
+{
+    struct pod_op *op = call->op;
+
+    if (op == NULL)
+        op = call->compiled->leader;
+    if (op != NULL && op->node != NULL && op->launched && !pod_op_ended(op) &&
+        op->state != POD_SCHED_RUNNING)
+        pod_step_locked(call->pod, op, POD_SCHED_STARTED, POD_SCHED_RUNNING,
+                        false, after);
+    call->begun = true;
+    call->since_ns = call->pod->now_ns;
+    pod_stall_over_locked(call, after);
+}
+
 void pod_call_started(void *arg)
 {
     struct pod_call *call = arg;
     struct pod_after after;
 
     pod_enter(call->pod, &after);
-    struct pod_op *op = call->op;
-    if (op == NULL)
-        op = call->compiled->leader;
-    if (op != NULL && op->node != NULL && op->launched && !pod_op_ended(op) &&
-        op->state != POD_SCHED_RUNNING)
-        pod_step_locked(call->pod, op, POD_SCHED_STARTED, POD_SCHED_RUNNING,
-                        false, &after);
-    call->begun = true;
-    call->since_ns = call->pod->now_ns;
-    pod_stall_over_locked(call, &after);
+    complete_begun_locked(call, &after);
     pod_leave(call->pod, &after);
 }
 
@@ -107,6 +114,8 @@ void pod_call_done(void *arg, const struct pod_driver_result *result)
     struct pod_after after;
 
     pod_enter(pod, &after);
+    if (result->begun)
+        complete_begun_locked(call, &after);
     if (call->host->removed)
         complete_removed(call, &answer);
     pod_call_answered_locked(call, &after);

@@ -404,9 +404,10 @@ void fake_start(struct pod_driver *driver, uint64_t op)
     to.started(to.arg);
 }
 
-static void fake_answer(struct fake_driver *fake, struct fake_entry *entry)
+static void fake_answer(struct fake_driver *fake, struct fake_entry *entry,
+                        bool begun)
 {
-    struct pod_driver_result result = {.err = POD_ERR_NONE};
+    struct pod_driver_result result = {.err = POD_ERR_NONE, .begun = begun};
     struct pod_program_shape shape = {
         .count = 1, .parameters = &fake->parameter, .result = fake->result};
 
@@ -424,14 +425,24 @@ static void fake_answer(struct fake_driver *fake, struct fake_entry *entry)
     pod_blob_unref(result.data);
 }
 
-void fake_done(struct pod_driver *driver, uint64_t op)
+static void fake_end(struct fake_driver *fake, uint64_t op, bool begun)
 {
     struct fake_entry entry;
-    bool found = fake_take(fake_of(driver), op, false, &entry);
+    bool found = fake_take(fake, op, false, &entry);
 
     assert(found);
     if (found)
-        fake_answer(fake_of(driver), &entry);
+        fake_answer(fake, &entry, begun);
+}
+
+void fake_done(struct pod_driver *driver, uint64_t op)
+{
+    fake_end(fake_of(driver), op, false);
+}
+
+void fake_start_done(struct pod_driver *driver, uint64_t op)
+{
+    fake_end(fake_of(driver), op, true);
 }
 
 void fake_fail(struct pod_driver *driver, uint64_t op, enum pod_reason reason,
@@ -452,5 +463,5 @@ void fake_run(struct pod_driver *driver)
     struct fake_entry entry;
 
     while (fake_take(fake_of(driver), 0, true, &entry))
-        fake_answer(fake_of(driver), &entry);
+        fake_answer(fake_of(driver), &entry, false);
 }

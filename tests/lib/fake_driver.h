@@ -68,6 +68,8 @@ size_t fake_count(struct pod_driver *driver, enum fake_kind kind);
 // Begins the open call with that number, answers it: well, or with a reason.
 void fake_start(struct pod_driver *driver, uint64_t op);
 void fake_done(struct pod_driver *driver, uint64_t op);
+// Both in one.
+void fake_start_done(struct pod_driver *driver, uint64_t op);
 void fake_fail(struct pod_driver *driver, uint64_t op, enum pod_reason reason,
                const char *text);
 // Answers all open calls well, and what comes of that, until none is open.

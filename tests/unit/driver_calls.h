@@ -38,7 +38,8 @@ struct calls_watch {
 struct calls_record {
     struct calls_watch *watch;
     uint64_t op;
-    int started;
+    int started; // and of these by the completion
+    int begun;
     int done;
     int started_late;
     bool lost;
@@ -142,6 +143,8 @@ static inline void calls_on_done(void *arg,
         watch->inlined++;
     if (result->lost && watch->lost == 0)
         watch->late++;
+    record->begun += result->begun;
+    record->started += result->begun;
     record->done++;
     record->err = result->err;
     record->lost = result->lost;

@@ -141,14 +141,17 @@ static void assert_change(const struct pod_change *change,
         assert_int_equal(change->state, sched_state);
 }
 
-static void an_allocation_and_its_end(void **state)
+// `joined`: its host says in one that it has begun and that it is done.
+static void expect_an_allocation(struct fixture *fix, bool joined)
 {
-    struct fixture *fix = *state;
     struct pod_change items[ITEMS];
     uint64_t start = pod_last_change(fix->pod, false);
     uint64_t op = fixture_allocate(fix, 0, 16);
 
-    fake_start(fix->host[0], op);
+    if (joined)
+        fake_start_done(fix->host[0], op);
+    else
+        fake_start(fix->host[0], op);
     fixture_run(fix);
     size_t count = read_after(fix, start, items);
     assert_int_equal(count, 6);
@@ -163,6 +166,16 @@ static void an_allocation_and_its_end(void **state)
     assert_int_equal(items[0].next, start + 3);
     assert_int_equal(items[1].next, start + 6);
     assert_int_equal(items[4].next, 0);
+}
+
+static void an_allocation_and_its_end(void **state)
+{
+    expect_an_allocation(*state, false);
+}
+
+static void what_is_done_at_once_ran_all_the_same(void **state)
+{
+    expect_an_allocation(*state, true);
 }
 
 static void writes_and_frees_change_the_buffer(void **state)
@@ -290,6 +303,7 @@ int main(void)
         cmocka_unit_test(ring_tells_once),
         cmocka_unit_test(ring_without_memory),
         POD_TEST(an_allocation_and_its_end),
+        POD_TEST(what_is_done_at_once_ran_all_the_same),
         POD_TEST(writes_and_frees_change_the_buffer),
         POD_TEST(a_lost_host_takes_its_buffers),
         POD_TEST(who_asks_is_told_once),

@@ -254,6 +254,46 @@ def case_cancel():
     worker.stop()
 
 
+def case_begin_and_end_in_one():
+    worker = Worker()
+    plain, joins = Session(worker), Session(worker, joins=True)
+
+    def copy(c, op, to, **more):
+        body = W.Copy(to=to)
+        setattr(body, "from", 1)
+        return c.entry(op, copy=body, **more)
+
+    for c in (plain, joins):
+        c.run(c.alloc(1, 8), c.alloc(2, 8))
+    plain.send(copy(plain, 3, 2, started=True))
+    begun, ended = plain.control.take(2)
+    equal((begun.op, begun.started), (3, True), "it has begun")
+    equal(begun.HasField("status"), False, "and is not done")
+    equal((ended.op, ended.started), (3, False), "it has ended")
+    joins.send(copy(joins, 3, 2, started=True), copy(joins, 4, 2))
+    both, ended = joins.control.take(2)
+    equal((both.op, both.started), (3, True), "it has begun")
+    equal(both.HasField("status"), True, "and has ended")
+    equal((ended.op, ended.started), (4, False), "it was not asked for")
+    # What fails before it begins does not begin.
+    joins.send(copy(joins, 5, 3, started=True))
+    (failed,) = joins.control.take(1)
+    equal((failed.op, failed.started), (5, False), "it has not begun")
+    # What takes long is told of when it begins.
+    load = loaded(joins, SPIN, first=10, format=HLO_TEXT)
+    joins.run(joins.alloc(20, 4), joins.alloc(21, 4))
+    joins.send(execute(joins, 22, load, [20], [21], started=True))
+    (begun,) = joins.control.take(1)
+    equal((begun.op, begun.started), (22, True), "it runs")
+    equal(begun.HasField("status"), False, "and goes on")
+    joins.send(joins.entry(0, cancel=W.Cancel(op=22)))
+    (ended,) = joins.control.take(1)
+    equal((ended.op, ended.started), (22, False), "it was stopped")
+    for c in (plain, joins):
+        c.close()
+    worker.stop()
+
+
 def case_memory_and_reset():
     worker = Worker("--hbm", "1KiB")
     c = Session(worker)

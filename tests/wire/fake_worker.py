@@ -50,6 +50,7 @@ class Session:
     def __init__(self):
         self.objects = {}
         self.failed = set()
+        self.joins = False
 
 
 def status_of(outcome, code, reason="", message=""):
@@ -127,9 +128,10 @@ def answers(session, entry):
     """The outcomes of an entry."""
     if entry.WhichOneof("what") == "cancel":
         return
-    if entry.want_started:
+    joined = mode == "joins" and session.joins and entry.want_started
+    if entry.want_started and not joined:
         yield pw.Outcome(op=entry.op, started=True)
-    outcome = pw.Outcome(op=entry.op)
+    outcome = pw.Outcome(op=entry.op, started=joined)
     try:
         perform(session, entry, outcome)
     except KeyError as error:
@@ -194,6 +196,7 @@ def session_stream(requests, context):
         request = pw.SessionRequest.FromString(data)
         if session is None:
             session = sessions[request.session]
+            session.joins = request.joins
         yield from replies(session, request)
         if mode == "early-end" and request.entries:
             return

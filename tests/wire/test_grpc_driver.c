@@ -229,6 +229,25 @@ static void test_uses_an_answer_once(void **state)
     }
 }
 
+static void test_hears_at_once_of_begin_and_end(void **state)
+{
+    struct fixture fixture;
+    struct calls_record records[2];
+
+    (void)state;
+    start_ready(&fixture, "joins");
+    begin(&fixture, &records[0], 1);
+    assert_int_equal(calls_end(&records[0]), POD_OK);
+    struct pod_driver_call call = calls_make(&fixture.watch, &records[1], 2);
+    fixture.driver->ops->deallocate(fixture.driver, &call, 9);
+    assert_int_equal(calls_end(&records[1]), POD_NOT_FOUND);
+    finish(&fixture);
+    // Of the second the worker never heard.
+    assert_int_equal(records[0].begun, 1);
+    assert_int_equal(records[0].started, 1);
+    assert_int_equal(records[1].begun, 0);
+}
+
 static void test_ignores_unknown_numbers(void **state)
 {
     struct fixture fixture;
@@ -369,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_gives_up_workers_that_are_silent),
         cmocka_unit_test(test_sees_that_a_worker_was_started_anew),
         cmocka_unit_test(test_uses_an_answer_once),
+        cmocka_unit_test(test_hears_at_once_of_begin_and_end),
         cmocka_unit_test(test_ignores_unknown_numbers),
         cmocka_unit_test(test_counts_the_bytes_it_gets),
         cmocka_unit_test(test_cleans_the_words_of_a_worker),

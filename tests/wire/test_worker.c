@@ -61,6 +61,7 @@ static char pod_cases[][48] = {
     "order_across_streams",
     "later_things_hold_nobody",
     "cancel",
+    "begin_and_end_in_one",
     "memory_and_reset",
     "session_ends_with_its_control_stream",
     "huge_messages",

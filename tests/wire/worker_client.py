@@ -307,7 +307,8 @@ def sum_over_replicas(shape):
 class Session:
     """A session of pod.worker.v1.PodWorker."""
 
-    def __init__(self, worker, version=(1, 1), replaces=0):
+    def __init__(self, worker, version=(1, 1), replaces=0, joins=False):
+        self.joins = joins
         self.channel = grpc.insecure_channel(worker.address, options=OPTIONS)
         request = W.HelloRequest(
             min_version=version[0],
@@ -337,7 +338,7 @@ class Session:
             path,
             lambda m: W.SessionResponse.FromString(m).outcomes,
         )
-        first = W.SessionRequest(session=self.id, role=role)
+        first = W.SessionRequest(session=self.id, role=role, joins=self.joins)
         stream.sending.put(first.SerializeToString())
         return stream
 
