@@ -105,17 +105,22 @@ json_t *api_problem_entry(const struct pod_err *err)
                      api_json_text(err->text));
 }
 
-static json_t *problem_errors(const struct pod_err *err,
+// A pointer is into the body, which some requests have none of.
+static json_t *problem_errors(const struct api_request *req,
+                              const struct pod_err *err,
                               const struct api_problem *more)
 {
+    bool bodiless =
+        req != NULL && (req->method == API_GET || req->method == API_HEAD ||
+                        req->method == API_DELETE);
+
     if (more->errors != NULL)
         return more->errors;
-    if (err->pointer[0] == '\0')
+    if (bodiless || err->pointer[0] == '\0')
         return NULL;
     return json_pack("[o]", api_problem_entry(err));
 }
 
-// The metadata with the place in a text, or NULL if there is neither.
 static int problem_status(const struct pod_err *err,
                           const struct api_problem *more)
 {
@@ -132,6 +137,7 @@ static json_t *problem_limit(const struct pod_err *err)
                      "max", numbers[1]);
 }
 
+// The metadata with the place in a text, or NULL if there is neither.
 static json_t *problem_metadata(const struct api_request *req,
                                 const struct pod_err *err,
                                 const struct api_problem *more)
@@ -169,7 +175,7 @@ json_t *api_problem_json(const struct api_request *req, const char *target,
         status, "detail", api_json_text(err->text), "instance",
         api_json_text(target), "code", pod_code_name(err->code), "reason",
         reason, "retryable", (int)pod_reason_retryable(err->reason),
-        "request_id", id, "errors", problem_errors(err, more), "metadata",
+        "request_id", id, "errors", problem_errors(req, err, more), "metadata",
         problem_metadata(req, err, more));
 }
 

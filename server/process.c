@@ -75,9 +75,9 @@ enum pod_code process_catch_signals(struct pod_err *err)
     return POD_OK;
 }
 
-// What comes out of the pipe next; 0: nothing in that time, or nothing yet. Not a bare read, which the
-// kernel would begin anew after a handler: a sanitizer that puts handlers off
-// until a call returns would never run them.
+// What comes out of the pipe next; 0: nothing in that time, or nothing yet. Not
+// a bare read, which the kernel would begin anew after a handler: a sanitizer
+// that puts handlers off until a call returns would never run them.
 static char process_next(int timeout_ms)
 {
     struct pollfd pipe_end = {.fd = process_pipe[0], .events = POLLIN};

@@ -276,6 +276,8 @@ static void tuples(void **state)
     answer = ask_to_free(rest, a);
     (void)snprintf(body, sizeof(body), "%s stands in %s, ", a, tuple);
     assert_non_null(strstr(answer.body, body));
+    // There is no body for a pointer to point into.
+    assert_null(json_object_get(answer.json, "errors"));
     rest_is_problem(answer, 409, "IN_USE");
     json_decref(rest_json(ask_to_free(rest, tuple), 202));
     json_decref(rest_json(ask_to_free(rest, a), 202));

@@ -431,6 +431,7 @@ static void dependencies_both_ways(void **state)
                                         "depth=99999999999999999999"};
     char op[32];
     char path[160];
+    char place[512];
     rest_spin_start(rest, &spin, op);
     json_t *first = alloc_after(rest, op);
     json_t *second = alloc_after(rest, rest_text(first, "id"));
@@ -464,10 +465,10 @@ static void dependencies_both_ways(void **state)
     }
     next[0] = '\0';
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
-        (void)snprintf(path, sizeof(path),
+        (void)snprintf(place, sizeof(place),
                        "/v1/events/%s/dependencies?direction=down&%s%s%s", op,
                        large[i], i == 0 ? "&limit=1" : "&limit=1001", next);
-        answer = rest_json(rest_get(rest, path), 200);
+        answer = rest_json(rest_get(rest, place), 200);
         events = json_object_get(answer, "events");
         assert_int_equal(json_array_size(events), 1);
         assert_string_equal(rest_text(json_array_get(events, 0), "id"),
