@@ -251,8 +251,9 @@ void api_guard_cors(struct api_request *req)
         return;
     api_header_text(req, "Access-Control-Allow-Origin", origin);
     api_header(req, "Access-Control-Expose-Headers",
-               "ETag, Idempotency-Replayed, Location, Operation-Location, "
-               "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id");
+               "Content-Range, ETag, Idempotency-Replayed, Location, "
+               "Operation-Location, Preference-Applied, RateLimit, "
+               "RateLimit-Policy, Retry-After, X-Request-Id");
     if (req->method != API_OPTIONS)
         return;
     api_header(req, "Access-Control-Allow-Methods",
@@ -260,7 +261,8 @@ void api_guard_cors(struct api_request *req)
                "DELETE");
     api_header(req, "Access-Control-Allow-Headers",
                "Authorization, Content-Type, Content-Digest, Content-Range, "
-               "Idempotency-Key, If-None-Match, Prefer");
+               "Idempotency-Key, If-Match, If-None-Match, If-Range, "
+               "Last-Event-ID, Prefer, Range, X-Request-Id, traceparent");
 }
 
 enum pod_code api_guard(struct api_request *req, const char *version,

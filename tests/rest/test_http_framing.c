@@ -298,6 +298,12 @@ static void test_origins(void **state)
 
 static void test_cors(void **state)
 {
+    static const char *const said[] = {
+        "Authorization",   "Content-Digest", "Content-Range", "Content-Type",
+        "If-Match",        "If-None-Match",  "If-Range",      "Last-Event-ID",
+        "Idempotency-Key", "Prefer",         "Range",         "X-Request-Id",
+        "traceparent"};
+
     (void)state;
     struct client_answer answer =
         client_ask(server->port, "GET /hello HTTP/1.1\r\n" HOST
@@ -310,6 +316,17 @@ static void test_cors(void **state)
     answer = client_ask(server->port, "GET /hello HTTP/1.1\r\n" HOST
                                       "Origin: https://evil.example\r\n\r\n");
     assert_null(client_header(&answer, "Access-Control-Allow-Origin"));
+    client_answer_free(&answer);
+    // Whatever a request may say, a page may say.
+    answer =
+        client_ask(server->port, "OPTIONS /hello HTTP/1.1\r\n" HOST
+                                 "Origin: https://friend.example\r\n"
+                                 "Access-Control-Request-Method: PUT\r\n\r\n");
+    const char *allowed =
+        client_header(&answer, "Access-Control-Allow-Headers");
+    assert_non_null(allowed);
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+        assert_non_null(strstr(allowed, said[i]));
     client_answer_free(&answer);
 }
 
