@@ -9,7 +9,6 @@
 
 #include "api/http_internal.h"
 #include "api/json.h"
-#include "core/base/mem.h"
 
 enum { BODY_FIRST_BYTES = 64 * 1024 };
 
@@ -20,11 +19,6 @@ static const char body_curl_hint[] =
 void api_body_want(struct api_request *req, enum api_body_kind kind)
 {
     req->body.kind = kind;
-}
-
-void api_body_limit(struct api_request *req, uint64_t limit)
-{
-    req->body.limit = limit;
 }
 
 void api_body_exactly(struct api_request *req, uint64_t length)
@@ -42,16 +36,6 @@ char *api_body_take_text(struct api_request *req, size_t *out_length)
 {
     *out_length = req->body.text.length;
     return pod_str_take(&req->body.text);
-}
-
-int64_t api_body_length(const struct api_request *req)
-{
-    return req->body.declared;
-}
-
-bool api_body_is_chunked(const struct api_request *req)
-{
-    return req->body.chunked;
 }
 
 const char *api_body_type(const struct api_request *req)
@@ -262,8 +246,6 @@ static enum pod_code body_admit_data(struct api_request *req,
 
     if (!body->chunked && body->exactly != UINT64_MAX && size != body->exactly)
         return body_wrong_length(req, size, err);
-    if (body->limit > 0 && size > body->limit)
-        return body_too_large(body->limit, "data", err);
     if (body->chunked && body->exactly != UINT64_MAX)
         size = body->exactly;
     return body_blob_new(req, size, &body->blob, err);
@@ -334,8 +316,6 @@ static enum pod_code body_grow(struct api_request *req, uint64_t need,
 
     if (staging->usage != NULL)
         staging->usage(staging->arg, &used, &max);
-    if (body->limit > 0 && need > body->limit)
-        return body_too_large(body->limit, "data", err);
     if (need > max)
         return body_too_large(max, "staging-bytes; send parts", err);
     capacity = capacity > need ? capacity : need;

@@ -17,9 +17,6 @@
 
 // For on_headers: what body is wanted instead of what the route says.
 void api_body_want(struct api_request *req, enum api_body_kind kind);
-// For on_headers of data: more than `limit` bytes is 413 (with Content-Length
-// before it is read, chunked as soon as it is longer). Default: the budget.
-void api_body_limit(struct api_request *req, uint64_t limit);
 // For on_headers of data: the body must have exactly this length, else 400
 // BAD_LENGTH, as early as can be told.
 void api_body_exactly(struct api_request *req, uint64_t length);
@@ -30,10 +27,6 @@ void api_body_exactly(struct api_request *req, uint64_t length);
 typedef enum pod_code api_piece_fn(struct api_request *req, const char *data,
                                    size_t size, struct pod_err *err);
 void api_body_pieces(struct api_request *req, api_piece_fn *take);
-
-// Content-Length of the request, or -1 if it is chunked or has no body.
-int64_t api_body_length(const struct api_request *req);
-bool api_body_is_chunked(const struct api_request *req);
 
 // The media type of the body in lower case, without parameters, or "".
 const char *api_body_type(const struct api_request *req);

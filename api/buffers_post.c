@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/buffers: by bytes, by shape, with values or a fill, as a tuple, or
 // from a .npy file.
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/body.h"

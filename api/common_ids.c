@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids in paths and bodies.
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/common.h"

@@ -6,7 +6,6 @@
 // (an operation that fails before them is a problem document), and, for JSON,
 // for all of them. Then the bytes are sent: from the device's own memory if the
 // engine could borrow it, else as they come.
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/data.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/events/{op}/data: what an asynchronous read brought.
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/common.h"

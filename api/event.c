@@ -3,7 +3,6 @@
 // neighbours.
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "api/body.h"
 #include "api/build.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/events and /v1/events:summary: many operations at once.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/common.h"

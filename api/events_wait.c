@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/events:wait: waiting for any or all of many operations.
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/body.h"

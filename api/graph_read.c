@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/graph_read.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "api/build.h"

@@ -30,24 +30,18 @@ void *api_app(const struct api_request *req);
 struct api_server *api_server_of(const struct api_request *req);
 // API_HEAD is told apart from API_GET only here; replies are the same.
 enum api_method api_method(const struct api_request *req);
-// Decoded, starts with '/', without query.
-const char *api_path(const struct api_request *req);
 // As it was sent, with the query: for `instance` and fingerprints.
 const char *api_target(const struct api_request *req);
 // What the captures of the route's pattern took, in order; "" beyond the last.
 const char *api_param(const struct api_request *req, size_t index);
-// 16 lower-case hex digits, or the X-Request-Id the client gave if it is 1-64
-// characters of [A-Za-z0-9._-].
-const char *api_request_id(const struct api_request *req);
-// The same id and the client's place in its trace (a malformed or repeated
-// traceparent is as none), for as long as the request lives. tracestate is not
-// kept: workers are the last to see a trace, and only write it to their logs.
-// NULL: no memory.
+// The request's id and the client's place in its trace, for as long as the
+// request lives. The id is 16 lower-case hex digits, or the X-Request-Id that
+// the client gave if it is 1-64 characters of [A-Za-z0-9._-]. A malformed or
+// repeated traceparent is as none. tracestate is not kept: workers are the last
+// to see a trace, and only write it to their logs. NULL: no memory.
 struct pod_trace *api_trace(struct api_request *req);
 // The first header of this name (any case), or NULL.
 const char *api_request_header(const struct api_request *req, const char *name);
-// The client's address without port, "127.0.0.1".
-const char *api_client(const struct api_request *req);
 
 // Who it is: the short name of its token, "uid:1000" for a user known by the
 // socket, or "" where nobody has to say.
@@ -117,8 +111,5 @@ bool api_reply_stream(struct api_request *req, int status, const char *type,
 
 // A problem document (problem.h); the status comes from err->reason.
 void api_problem(struct api_request *req, const struct pod_err *err);
-
-// Whether a reply was given or the request is parked.
-bool api_settled(const struct api_request *req);
 
 #endif

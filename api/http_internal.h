@@ -146,7 +146,6 @@ struct api_body {
     enum api_body_kind kind;
     bool chunked;
     int64_t declared; // Content-Length, -1: none
-    uint64_t limit;   // 0: the budget
     uint64_t exactly; // UINT64_MAX: any
     uint64_t received;
     char type[128];      // media type, lower case

@@ -104,9 +104,6 @@ enum pod_code api_read_u64(struct api_reader *reader, const char *name,
                            uint64_t *out_value, bool *out_given,
                            struct pod_err *err)
     __attribute__((warn_unused_result));
-enum pod_code api_read_bool(struct api_reader *reader, const char *name,
-                            bool *out_value, struct pod_err *err)
-    __attribute__((warn_unused_result));
 // "30s", "250ms", "1.5", or a number of seconds. BAD_VALUE when malformed.
 enum pod_code api_read_duration(struct api_reader *reader, const char *name,
                                 int64_t *out_ns, struct pod_err *err)

@@ -268,19 +268,6 @@ enum pod_code api_read_u64(struct api_reader *reader, const char *name,
         err);
 }
 
-enum pod_code api_read_bool(struct api_reader *reader, const char *name,
-                            bool *out_value, struct pod_err *err)
-{
-    const json_t *value = api_read_any(reader, name);
-
-    if (value == NULL)
-        return POD_OK;
-    if (!json_is_boolean(value))
-        return read_wrong(reader, name, value, "true or false", err);
-    *out_value = json_is_true(value);
-    return POD_OK;
-}
-
 enum pod_code api_read_duration(struct api_reader *reader, const char *name,
                                 int64_t *out_ns, struct pod_err *err)
 {

@@ -10,7 +10,6 @@
 #include "api/http_internal.h"
 #include "api/idempotency.h"
 #include "core/base/clock.h"
-#include "core/base/mem.h"
 
 enum { KEYED_MAX_BYTES = 255, KEYED_HEADERS_MAX = 16 };
 

@@ -19,7 +19,6 @@
 #include "api/http.h"
 
 struct api_answer;
-struct api_keyed;
 struct api_server;
 struct pod_blob;
 

@@ -10,7 +10,6 @@
 // when no request is left or the time is up, what is still suspended is
 // dropped, because MHD_stop_daemon aborts on suspended connections.
 #include <errno.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 

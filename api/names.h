@@ -15,7 +15,6 @@
 #include "core/base/map.h"
 #include "core/pod/pod.h"
 
-struct api_name;
 struct api_name_use;
 struct api_reader;
 

@@ -182,12 +182,6 @@ bool api_number_put_float(enum pod_type type, double value, unsigned char *out)
     return true;
 }
 
-double api_number_get_float(enum pod_type type, const unsigned char *in)
-{
-    return number_decode(number_find(type),
-                         number_get_bits(in, pod_type_bytes(type)));
-}
-
 // ---------------------------------------------------------------- printing
 
 // "%.{digits}g" of the value. strfromd and not snprintf: a library that hooks

@@ -24,7 +24,6 @@ uint64_t api_number_get_integer(enum pod_type type, const unsigned char *in);
 // and writes its bytes. False when there is none: a finite value beyond the
 // type's greatest, an infinity or NaN of a type that has none.
 bool api_number_put_float(enum pod_type type, double value, unsigned char *out);
-double api_number_get_float(enum pod_type type, const unsigned char *in);
 
 enum { API_NUMBER_TEXT_BYTES = 32 };
 

@@ -49,9 +49,10 @@ static struct pod_blob *payload_new(struct api_request *req, size_t size,
     return payload_keep(req, blob, err);
 }
 
-struct pod_blob *api_payload_slice(struct api_request *req,
-                                   struct pod_blob *whole, size_t offset,
-                                   struct pod_err *err)
+// The bytes from `offset` on of a blob, without a copy.
+static struct pod_blob *payload_slice(struct api_request *req,
+                                      struct pod_blob *whole, size_t offset,
+                                      struct pod_err *err)
 {
     struct pod_blob *slice =
         pod_blob_slice(whole, offset, whole->size - offset);
@@ -67,7 +68,7 @@ struct pod_blob *api_payload_npy(struct api_request *req,
                                  struct pod_blob *file, struct pod_err *err)
 {
     if (api_npy_is_plain(npy))
-        return api_payload_slice(req, file, npy->data_offset, err);
+        return payload_slice(req, file, npy->data_offset, err);
     struct pod_blob *plain = payload_new(req, npy->data_bytes, file->size, err);
     if (plain != NULL)
         api_npy_to_plain(npy, file->data + npy->data_offset, plain->data);

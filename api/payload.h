@@ -14,11 +14,6 @@
 // takes a reference. Each is held against the staging budget as long as it
 // lives. NULL with an error: as api_memory_refuse, or OUT_OF_MEMORY.
 
-// The bytes from `offset` on of a blob, without a copy.
-struct pod_blob *api_payload_slice(struct api_request *req,
-                                   struct pod_blob *whole, size_t offset,
-                                   struct pod_err *err);
-
 // The array of a .npy file, dense, row-major and little-endian.
 struct pod_blob *api_payload_npy(struct api_request *req,
                                  const struct api_npy *npy,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/pod, /v1/pod:reset, /healthz and /readyz: the pod as a whole.
-#include <stdio.h>
 
 #include "api/body.h"
 #include "api/build.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/programs: compiling, lists, one program, its shape.
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies made of bytes that are there already.
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 // libmicrohttpd take them. A refusal before the body is queued early for POST
 // and PUT (the body is then not read and the connection closes); a small body
 // is read and dropped instead, so that the connection lives on.
-#include <stdio.h>
 #include <string.h>
 
 #include "api/digits.h"

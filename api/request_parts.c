@@ -71,11 +71,6 @@ enum api_method api_method(const struct api_request *req)
     return req->method;
 }
 
-const char *api_path(const struct api_request *req)
-{
-    return req->path;
-}
-
 const char *api_target(const struct api_request *req)
 {
     return req->target;
@@ -84,11 +79,6 @@ const char *api_target(const struct api_request *req)
 const char *api_param(const struct api_request *req, size_t index)
 {
     return index < req->match.param_count ? req->params[index] : "";
-}
-
-const char *api_request_id(const struct api_request *req)
-{
-    return req->id;
 }
 
 // The one header of its name.
@@ -128,11 +118,6 @@ const char *api_request_header(const struct api_request *req, const char *name)
     return MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, name);
 }
 
-const char *api_client(const struct api_request *req)
-{
-    return req->conn->client;
-}
-
 const char *api_identity(const struct api_request *req)
 {
     return req->identity;
@@ -146,9 +131,4 @@ void *api_state(const struct api_request *req)
 void api_set_state(struct api_request *req, void *state)
 {
     req->state = state;
-}
-
-bool api_settled(const struct api_request *req)
-{
-    return req->response != NULL || req->stage == API_STAGE_PARKED;
 }

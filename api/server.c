@@ -416,11 +416,6 @@ void api_server_notify_at(struct api_server *server, int64_t mono_ns)
         server->notify_at_ns = mono_ns;
 }
 
-void api_server_notify_arg(void *server)
-{
-    api_server_notify(server);
-}
-
 void api_server_drain(struct api_server *server)
 {
     atomic_store(&server->draining, true);

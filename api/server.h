@@ -114,8 +114,6 @@ void api_server_notify(struct api_server *server);
 // Has on_notify called when that time has come, if it is not called before
 // anyway: an earlier time replaces a later one. On the loop's thread.
 void api_server_notify_at(struct api_server *server, int64_t mono_ns);
-// The same as a callback (struct pod_options.notify): arg is the server.
-void api_server_notify_arg(void *server);
 
 // From any thread: parked requests are woken with API_WAKE_DRAIN, and those
 // that park from now on are too; requests are still answered, each with

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submitting operations and answering with their events.
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "api/common.h"

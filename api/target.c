@@ -2,7 +2,6 @@
 // The target of a request, taken apart from its raw form: libmicrohttpd
 // decodes %2f before anybody can route, cuts at %00, and hides which parameter
 // was given twice.
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 

@@ -22,7 +22,7 @@ static void answers_free(struct answers *answers)
     pod_free(answers);
 }
 
-void answers_unref(struct answers *answers)
+static void answers_unref(struct answers *answers)
 {
     if (atomic_fetch_sub(&answers->refs, 1) == 1)
         answers_free(answers);

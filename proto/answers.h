@@ -52,7 +52,6 @@ answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
             struct pod_wire_out *(*pack)(struct answers *answers,
                                          const struct worker_answer *answer),
             void *service);
-void answers_unref(struct answers *answers);
 
 // For a stream there is no memory for: ends it.
 void answers_refuse(struct rpc_stream *owned_stream,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/cloud_service.h"
 
-#include <inttypes.h>
-
 #include "core/base/mem.h"
 #include "proto/cloud_internal.h"
 

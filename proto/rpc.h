@@ -114,8 +114,6 @@ void rpc_stream_finish(struct rpc_stream *stream, enum pod_code code,
                        const char *text);
 // Ends it at once; what is queued is dropped. `ended` still comes.
 void rpc_stream_cancel(struct rpc_stream *stream);
-// The address of the other side, as text; not authenticated. Until unref.
-const char *rpc_stream_peer(const struct rpc_stream *stream);
 // One more reference, and one less. The opener of a client stream and the
 // acceptor of a server stream hold one each. Dropping it does not end the
 // stream; all the functions above may be called until then, `ended` or not.

@@ -155,11 +155,6 @@ enum rpc_state rpc_channel_state(struct rpc_channel *channel, bool connect)
     return RPC_SHUT;
 }
 
-void rpc_channel_hurry(struct rpc_channel *channel)
-{
-    grpc_channel_reset_connect_backoff(channel->channel);
-}
-
 static grpc_call *client_call(struct rpc_channel *channel, const char *method,
                               gpr_timespec deadline)
 {

@@ -55,8 +55,6 @@ enum pod_code rpc_channel_new(struct rpc_loop *loop,
 void rpc_channel_free(struct rpc_channel *channel);
 // `connect`: begin to, if it is idle.
 enum rpc_state rpc_channel_state(struct rpc_channel *channel, bool connect);
-// Try to connect now, whatever the backoff says.
-void rpc_channel_hurry(struct rpc_channel *channel);
 
 // The answer to a unary call, borrowed for the callback.
 struct rpc_reply {

@@ -116,7 +116,6 @@ struct rpc_stream {
     struct rpc_stream_settings settings;
     struct rpc_stream_events events;
     void *arg;
-    char *peer;
     void (*gone)(void *arg); // after `ended`; of the server that accepted it
     void *gone_arg;
     // gRPC's, while the tags are out.

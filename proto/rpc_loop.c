@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grpc/support/alloc.h>
 #include <grpc/support/time.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

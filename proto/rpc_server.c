@@ -6,7 +6,6 @@
 
 #include <grpc/support/alloc.h>
 #include <grpc/support/time.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

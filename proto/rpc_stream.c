@@ -41,7 +41,6 @@ static void stream_free(struct rpc_stream *stream)
     grpc_metadata_array_destroy(&stream->trailing);
     grpc_slice_unref(stream->details);
     grpc_call_unref(stream->call);
-    gpr_free(stream->peer);
     pod_free(stream->finish_text);
     pod_mutex_fini(&stream->lock);
     pod_free(stream);
@@ -474,7 +473,6 @@ struct rpc_stream *rpc_stream_new(struct rpc_loop *loop, grpc_call *call,
     stream->writing = true; // until it begins
     stream->settings = *settings;
     stream->details = grpc_empty_slice();
-    stream->peer = grpc_call_get_peer(call);
     stream->start_tag.run = stream_started;
     stream->read_tag.run = stream_received;
     stream->write_tag.run = stream_written;
@@ -543,9 +541,4 @@ size_t rpc_stream_queued(struct rpc_stream *stream)
 void rpc_stream_cancel(struct rpc_stream *stream)
 {
     (void)grpc_call_cancel(stream->call, NULL);
-}
-
-const char *rpc_stream_peer(const struct rpc_stream *stream)
-{
-    return stream->peer != NULL ? stream->peer : "";
 }

@@ -44,8 +44,9 @@ static bool shape_wire_program_flat(const unsigned char *data, size_t size)
     return cursor == size;
 }
 
-enum pod_code pod_shape_wire_parse(const void *data, size_t size,
-                                   struct pod_shape *out, struct pod_err *err)
+static enum pod_code shape_wire_parse(const void *data, size_t size,
+                                      struct pod_shape *out,
+                                      struct pod_err *err)
 {
     ProtobufCMessage *message = NULL;
 
@@ -70,7 +71,7 @@ enum pod_code pod_array_wire_parse(const void *data, size_t size,
         return pod_err_set(err, POD_REASON_BAD_SHAPE,
                            "a shape of %zu bytes; at most %d are taken", size,
                            POD_ARRAY_WIRE_BYTES);
-    enum pod_code code = pod_shape_wire_parse(data, size, out, err);
+    enum pod_code code = shape_wire_parse(data, size, out, err);
     if (code != POD_OK || pod_shape_is_array(out))
         return code;
     pod_shape_fini(out);

@@ -6,15 +6,11 @@
 #include "core/base/err.h"
 #include "core/hlo/shape.h"
 
-enum { POD_ARRAY_WIRE_BYTES = 8 << 10 }; // of an allocation's shape
+enum { POD_ARRAY_WIRE_BYTES = 8 << 10 }; // at most
 
-// Reads a serialized xla.ShapeProto or xla.ProgramShapeProto. How deep shapes
-// stand in one another is checked on the bytes before anything is unpacked.
-// BAD_SHAPE, OUT_OF_MEMORY. On success the shape is the caller's.
-enum pod_code pod_shape_wire_parse(const void *data, size_t size,
-                                   struct pod_shape *out, struct pod_err *err)
-    __attribute__((warn_unused_result));
-// The same of an allocation's shape: an array, of few bytes.
+// Reads a serialized xla.ShapeProto, of an array, or xla.ProgramShapeProto. How
+// deep shapes stand in one another is checked on the bytes before anything is
+// unpacked. BAD_SHAPE, OUT_OF_MEMORY. On success the shape is the caller's.
 enum pod_code pod_array_wire_parse(const void *data, size_t size,
                                    struct pod_shape *out, struct pod_err *err)
     __attribute__((warn_unused_result));

@@ -252,9 +252,6 @@ void worker_op_free_locked(struct worker_op *op);
 void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
                           const struct worker_op *cause);
 void worker_op_settle_locked(struct worker_op *op);
-// Remembers how a number ended.
-void worker_remember_locked(struct worker_session *session, uint64_t number,
-                            const struct pod_err *err, uint64_t root);
 // Sets `err` of an operation that has none yet.
 void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
                             uint64_t root);

@@ -68,8 +68,9 @@ static void op_remember_text_locked(struct worker_session *session,
     pod_list_push_back(&session->failure_list, &failure->link);
 }
 
-void worker_remember_locked(struct worker_session *session, uint64_t number,
-                            const struct pod_err *err, uint64_t root)
+// Remembers how a number ended.
+static void op_remember_locked(struct worker_session *session, uint64_t number,
+                               const struct pod_err *err, uint64_t root)
 {
     if (err == NULL) {
         worker_ids_add(&session->done, number);
@@ -125,7 +126,7 @@ void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
     if (op->forward)
         return;
     (void)pod_map_remove(&session->ops, op->request.number);
-    worker_remember_locked(session, op->request.number, op->err, op->root);
+    op_remember_locked(session, op->request.number, op->err, op->root);
     worker_todo_locked(op, WORKER_TODO_ANSWER);
     if (op->gang != NULL)
         worker_gang_ended_locked(op);
@@ -345,7 +346,7 @@ static void op_never_locked(struct worker_session *session, uint64_t number,
                             WORKER_MAX_INTERVALS))
         return;
     struct worker_op *stand_in = pod_map_get(&session->ops, number);
-    worker_remember_locked(session, number, err, 0);
+    op_remember_locked(session, number, err, 0);
     if (stand_in == NULL)
         return;
     worker_op_blame_locked(stand_in, err, number);

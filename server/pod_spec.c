@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pod_spec.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/mem.h"
 #include "core/base/str.h"
 #include "core/driver/fault.h"
 

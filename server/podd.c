@@ -10,7 +10,6 @@
 #include "api/routes.h"
 #include "api/server.h"
 #include "core/base/log.h"
-#include "core/base/mem.h"
 #include "core/base/str.h"
 #include "core/pod/pod.h"
 #include "server/flags.h"

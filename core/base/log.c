@@ -43,7 +43,7 @@ struct log_line {
     size_t length;
 };
 
-const char *pod_log_event_name(enum pod_log_event event)
+static const char *log_event_name(enum pod_log_event event)
 {
     static const char *const names[] = {
 #define X(name, text) text,
@@ -53,7 +53,7 @@ const char *pod_log_event_name(enum pod_log_event event)
     return names[event];
 }
 
-const char *pod_log_key_name(enum pod_log_key key)
+static const char *log_key_name(enum pod_log_key key)
 {
     static const char *const names[] = {
 #define X(name, text) text,
@@ -184,7 +184,7 @@ static void log_begin(struct log_line *line, enum pod_log_level level,
     log_puts(line, json ? "\",\"level\":\"" : " level=");
     log_puts(line, log_level_name(level));
     log_puts(line, json ? "\",\"event\":\"" : " event=");
-    log_puts(line, pod_log_event_name(event));
+    log_puts(line, log_event_name(event));
     log_puts(line, json ? "\"" : "");
 }
 
@@ -201,7 +201,7 @@ static void log_field(struct log_line *line, const struct pod_log_field *field)
     if (field->kind == POD_LOG_KIND_NONE || log_room(line) < LOG_FIELD_BYTES)
         return;
     log_puts(line, json ? ",\"" : " ");
-    log_puts(line, pod_log_key_name(field->key));
+    log_puts(line, log_key_name(field->key));
     log_puts(line, json ? "\":" : "=");
     log_puts(line, quoted ? "\"" : "");
     if (field->kind == POD_LOG_KIND_STRING)

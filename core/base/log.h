@@ -89,9 +89,6 @@ enum pod_log_key {
         POD_LOG_KEYS_END
 };
 
-const char *pod_log_event_name(enum pod_log_event event);
-const char *pod_log_key_name(enum pod_log_key key);
-
 enum pod_log_kind {
     POD_LOG_KIND_NONE, // left out
     POD_LOG_KIND_STRING,

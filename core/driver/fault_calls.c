@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls on their way to the driver below, and what the rules do to them.
-#include <inttypes.h>
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"

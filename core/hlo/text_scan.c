@@ -3,7 +3,6 @@
 
 #include "core/base/mem.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

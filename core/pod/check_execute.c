@@ -2,7 +2,6 @@
 // The checks of an execution: loads, buffers, replicas, assignment.
 #include "core/pod/submit.h"
 
-#include "core/base/mem.h"
 #include <string.h>
 
 const struct pod_program_shape *

@@ -48,22 +48,8 @@ void pod_touch_locked(struct pod *pod, struct pod_op *op,
 
 // --------------------------------------------------------------------- running
 
-// The cores an operation is on.
-static void effect_running(struct pod *pod, struct pod_op *op, bool runs)
-{
-    size_t count = op->replica_count > 0 ? op->replica_count : 1;
-
-    for (size_t i = 0; i < count; i++) {
-        uint32_t id = op->replica_count > 0 ? op->replicas[i].core : op->core;
-        if (id == POD_NO_ID)
-            continue;
-        pod_core_running(pod->cores[id], op->number, runs);
-        if (op->replica_count > 0)
-            pod->cores[id]->running_executions += runs ? 1 : UINT32_MAX;
-    }
-}
-
-void pod_core_running(struct pod_core *core, uint64_t number, bool runs)
+static void effect_core_running(struct pod_core *core, uint64_t number,
+                                bool runs)
 {
     size_t room = sizeof(core->running) / sizeof(core->running[0]);
 
@@ -76,6 +62,21 @@ void pod_core_running(struct pod_core *core, uint64_t number, bool runs)
             core->running[i] = core->running[--core->running_count];
             return;
         }
+    }
+}
+
+// The cores an operation is on.
+static void effect_running(struct pod *pod, struct pod_op *op, bool runs)
+{
+    size_t count = op->replica_count > 0 ? op->replica_count : 1;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t id = op->replica_count > 0 ? op->replicas[i].core : op->core;
+        if (id == POD_NO_ID)
+            continue;
+        effect_core_running(pod->cores[id], op->number, runs);
+        if (op->replica_count > 0)
+            pod->cores[id]->running_executions += runs ? 1 : UINT32_MAX;
     }
 }
 

@@ -150,7 +150,6 @@ void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
                              struct pod_after *after);
 // The time of a step: never less than that of the one before.
 int64_t pod_now_locked(struct pod *pod);
-void pod_core_running(struct pod_core *core, uint64_t number, bool runs);
 // A launched operation that needs no driver (any more): it ends when the
 // present step is over, well, or FAILED if a failure is set.
 void pod_done_local_locked(struct pod *pod, struct pod_op *op);
@@ -409,12 +408,6 @@ bool pod_output_launch_locked(struct pod *pod, struct pod_op *op);
 // An operation has settled: perhaps it was the last leaf of a tuple.
 void pod_output_leaf_done_locked(struct pod *pod, struct pod_op *op,
                                  struct pod_after *after);
-// All leaves of an automatic tuple have ended.
-void pod_output_tuple_locked(struct pod *pod, struct pod_op *op,
-                             struct pod_after *after);
-// `writer` is the last one of a leaf.
-void pod_output_written_locked(struct pod *pod, struct pod_buffer *leaf,
-                               struct pod_op *writer);
 // Outside of a step: makes the leaves of an automatic tuple.
 void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
                               struct pod_after *after);

@@ -45,12 +45,6 @@ void pod_graph_run_locked(struct pod *pod, struct pod_op *op,
 // No member will be looked for any more.
 void pod_graph_settle_locked(struct pod_op *op);
 
-// Calls `visit` for each reference that a request makes, until it returns
-// false; whether all were visited.
-bool pod_request_refs(const struct pod_request *request,
-                      bool (*visit)(void *arg, const struct pod_ref *ref),
-                      void *arg);
-
 // The order of turns of a list (pod_submit_graph). *out_turns is the caller's
 // (pod_free); NULL: the order of the list. *out_count is less than the list's
 // when there are cycles, which are added to `faults`; what waits for one of

@@ -100,9 +100,11 @@ order_visit_kind(const struct pod_request *request,
     return true;
 }
 
-bool pod_request_refs(const struct pod_request *request,
-                      bool (*visit)(void *arg, const struct pod_ref *ref),
-                      void *arg)
+// Calls `visit` for each reference that a request makes, until it returns
+// false; whether all were visited.
+static bool
+order_visit_refs(const struct pod_request *request,
+                 bool (*visit)(void *arg, const struct pod_ref *ref), void *arg)
 {
     return order_visit_list(request->after, request->after_count, visit, arg) &&
            order_visit_kind(request, visit, arg);
@@ -139,7 +141,7 @@ static bool order_is_sorted(struct order *order)
     for (size_t i = 0; i < order->graph->count; i++) {
         order->at = (uint32_t)i;
         if (!order_is_refused(order->graph, i) &&
-            !pod_request_refs(order->graph->ops[i], order_visit_forward, order))
+            !order_visit_refs(order->graph->ops[i], order_visit_forward, order))
             return false;
     }
     return true;
@@ -237,7 +239,7 @@ static bool order_walk(struct order *order)
         if (order_is_refused(order->graph, i))
             continue;
         order->at = (uint32_t)i;
-        (void)pod_request_refs(order->graph->ops[i], order_visit_wait, order);
+        (void)order_visit_refs(order->graph->ops[i], order_visit_wait, order);
         if (order->failed)
             return false;
         if (order->unmet[i] == 0)
@@ -269,7 +271,7 @@ static uint32_t order_stuck_on(const struct order *order, uint32_t op)
 {
     struct order_find find = {.order = order, .found = ORDER_NONE};
 
-    (void)pod_request_refs(order->graph->ops[op], order_visit_stuck, &find);
+    (void)order_visit_refs(order->graph->ops[op], order_visit_stuck, &find);
     return find.found;
 }
 

@@ -97,8 +97,9 @@ enum pod_code pod_add_host(struct pod *pod, struct pod_driver *owned_driver,
     return POD_OK;
 }
 
-struct pod_host *pod_host_find_locked(const struct pod *pod, size_t id,
-                                      struct pod_err *err)
+// The host, or NULL with err set: NOT_FOUND, EXPIRED (it was removed).
+static struct pod_host *host_find_locked(const struct pod *pod, size_t id,
+                                         struct pod_err *err)
 {
     struct pod_host *host = pod_host_at(pod, id);
 
@@ -271,7 +272,7 @@ enum pod_code pod_cordon(struct pod *pod, uint32_t id, bool cordon,
     struct pod_after after;
 
     pod_enter(pod, &after);
-    struct pod_host *host = pod_host_find_locked(pod, id, err);
+    struct pod_host *host = host_find_locked(pod, id, err);
     enum pod_host_state before = POD_HOST_LOST;
     enum pod_host_state state = POD_HOST_LOST;
     if (host != NULL) {
@@ -292,7 +293,7 @@ enum pod_code pod_reconnect(struct pod *pod, uint32_t id, struct pod_err *err)
     struct pod_after after;
 
     pod_enter(pod, &after);
-    struct pod_host *host = pod_host_find_locked(pod, id, err);
+    struct pod_host *host = host_find_locked(pod, id, err);
     if (host != NULL &&
         (pod->phase == POD_PHASE_RUNNING || pod->phase == POD_PHASE_DRAINING))
         pod_outbox_reconnect_locked(host, &after);
@@ -480,7 +481,7 @@ enum pod_code pod_remove_host(struct pod *pod, uint32_t id, bool force,
     bool ends = false;
 
     pod_enter(pod, &after);
-    struct pod_host *host = pod_host_find_locked(pod, id, err);
+    struct pod_host *host = host_find_locked(pod, id, err);
     enum pod_code code = host == NULL ? POD_NOT_FOUND : POD_OK;
     if (code == POD_OK && pod->phase != POD_PHASE_RUNNING &&
         pod->phase != POD_PHASE_DRAINING)

@@ -385,9 +385,6 @@ static inline struct pod_host *pod_host_next(const struct pod *pod,
     return host;
 }
 
-// The host, or NULL with err set: NOT_FOUND, EXPIRED (it was removed).
-struct pod_host *pod_host_find_locked(const struct pod *pod, size_t id,
-                                      struct pod_err *err);
 void pod_host_unref(struct pod_host *host); // NULL is allowed
 // An operation takes part in its hosts from now on, or does so no more.
 void pod_host_count_locked(struct pod *pod, const struct pod_op *op,

@@ -286,7 +286,6 @@ struct pod_op {
     struct pod_causes *causes; // NULL: it is its own root, or no memory
     uint64_t root;             // number of the root; 0: ended well
     enum pod_cancel_outcome cancel;
-    bool cancel_cascade;
     char *cancel_reason;
 
     // ---- what keeps it

@@ -128,6 +128,15 @@ static void output_become_tuple(struct pod_op *op, size_t count)
     tuple->nodes = count + 1;
 }
 
+static void output_written_locked(struct pod *pod, struct pod_buffer *leaf,
+                                  struct pod_op *writer)
+{
+    pod_pin(writer);
+    pod_hazard_forget_locked(pod, leaf);
+    leaf->last_writer = writer;
+    leaf->last_writer_number = writer->number;
+}
+
 static void output_make_leaves(struct pod *pod, struct pod_op *op,
                                struct pod_op **leaves, size_t count,
                                const size_t *starts, struct pod_after *after)
@@ -153,16 +162,27 @@ static void output_make_leaves(struct pod *pod, struct pod_op *op,
     op->open_leaves = (uint32_t)count;
     pod_admit_locked(pod, leaves, count, starts, after);
     for (size_t i = 0; i < count && writer != NULL && writer != op; i++)
-        pod_output_written_locked(pod, leaves[i]->buffer, writer);
+        output_written_locked(pod, leaves[i]->buffer, writer);
 }
 
-void pod_output_written_locked(struct pod *pod, struct pod_buffer *leaf,
-                               struct pod_op *writer)
+// All leaves have ended: the tuple itself is made, or fails as they did.
+static void output_make_tuple_locked(struct pod *pod, struct pod_op *op,
+                                     struct pod_after *after)
 {
-    pod_pin(writer);
-    pod_hazard_forget_locked(pod, leaf);
-    leaf->last_writer = writer;
-    leaf->last_writer_number = writer->number;
+    struct pod_host *host = pod->hosts[op->host];
+
+    op->stage = POD_STAGE_MAIN;
+    if (op->outcome != POD_SCHED_SUCCEEDED || pod_op_ended(op)) {
+        pod_complete_locked(pod, op, after);
+        return;
+    }
+    if (!pod_host_up(host)) {
+        pod_launch_no_host_locked(pod, op, host);
+        return;
+    }
+    pod_call_init(&op->call, op, host, POD_CALL_ALLOCATE_TUPLE, op->number);
+    op->call.worker_core = pod->cores[op->core]->worker_core;
+    pod_call_queue_locked(&op->call, after);
 }
 
 void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
@@ -192,27 +212,7 @@ void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
     pod_free(leaves);
     pod_free(starts);
     if (count == 0)
-        pod_output_tuple_locked(pod, op, after);
-}
-
-// All leaves have ended: the tuple itself is made, or fails as they did.
-void pod_output_tuple_locked(struct pod *pod, struct pod_op *op,
-                             struct pod_after *after)
-{
-    struct pod_host *host = pod->hosts[op->host];
-
-    op->stage = POD_STAGE_MAIN;
-    if (op->outcome != POD_SCHED_SUCCEEDED || pod_op_ended(op)) {
-        pod_complete_locked(pod, op, after);
-        return;
-    }
-    if (!pod_host_up(host)) {
-        pod_launch_no_host_locked(pod, op, host);
-        return;
-    }
-    pod_call_init(&op->call, op, host, POD_CALL_ALLOCATE_TUPLE, op->number);
-    op->call.worker_core = pod->cores[op->core]->worker_core;
-    pod_call_queue_locked(&op->call, after);
+        output_make_tuple_locked(pod, op, after);
 }
 
 void pod_output_leaf_done_locked(struct pod *pod, struct pod_op *op,
@@ -229,5 +229,5 @@ void pod_output_leaf_done_locked(struct pod *pod, struct pod_op *op,
         pod_inherit_locked(pod, tuple, op);
     }
     if (--tuple->open_leaves == 0)
-        pod_output_tuple_locked(pod, tuple, after);
+        output_make_tuple_locked(pod, tuple, after);
 }

@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-#include "core/base/mem.h"
-
 bool pod_whole_host(const struct pod_host *host)
 {
     return host != NULL && (host->features & POD_DRIVER_WHOLE) != 0;

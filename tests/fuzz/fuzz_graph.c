@@ -8,7 +8,6 @@
 
 #include "api/graph_read.h"
 #include "core/base/log.h"
-#include "core/base/mem.h"
 #include "core/device/reference/reference.h"
 #include "core/driver/inproc.h"
 

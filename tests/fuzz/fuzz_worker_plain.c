@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a message of the plain protocol's stream: every operation ends,
 // nothing is left of them.
-#include <stdlib.h>
 
 #include "tests/fuzz/lib/fuzz_worker.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/mem.h"
 #include "pod_worker.pb-c.h"
 #include "tests/fuzz/lib/fuzz_worker.h"
 

@@ -223,7 +223,7 @@ static void test_members(void **state)
 {
     static const char *const names[] = {"FAIL", "RUN"};
     json_t *json = parse("{\"text\":\"\xc3\xa9\",\"n\":-3,\"big\":\"4096\","
-                         "\"yes\":true,\"wait\":\"250ms\",\"secs\":2,"
+                         "\"wait\":\"250ms\",\"secs\":2,"
                          "\"how\":\"RUN\",\"list\":[1,2],\"none\":null,"
                          "\"top\":18446744073709551615}");
     struct api_reader reader;
@@ -233,7 +233,6 @@ static void test_members(void **state)
     int64_t wait = 0;
     uint64_t big = 0;
     uint64_t top = 0;
-    bool yes = false;
     bool given;
     size_t how = 0;
     const json_t *list;
@@ -249,8 +248,6 @@ static void test_members(void **state)
     assert_true(given && big == 4096);
     assert_int_equal(api_read_u64(&reader, "top", &top, NULL, &err), POD_OK);
     assert_true(top == UINT64_MAX);
-    assert_int_equal(api_read_bool(&reader, "yes", &yes, &err), POD_OK);
-    assert_true(yes);
     assert_int_equal(api_read_duration(&reader, "wait", &wait, &err), POD_OK);
     assert_int_equal(wait, 250 * 1000000);
     assert_int_equal(api_read_duration(&reader, "secs", &wait, &err), POD_OK);
@@ -304,7 +301,6 @@ static enum pod_reason read_as(char kind, const char *value)
     const json_t *node;
     int64_t number;
     uint64_t u64;
-    bool flag;
     size_t index;
     enum pod_code code = POD_OK;
 
@@ -323,9 +319,6 @@ static enum pod_reason read_as(char kind, const char *value)
         break;
     case 'u':
         code = api_read_u64(&reader, "m", &u64, NULL, &err);
-        break;
-    case 'b':
-        code = api_read_bool(&reader, "m", &flag, &err);
         break;
     case 'd':
         code = api_read_duration(&reader, "m", &number, &err);
@@ -371,8 +364,6 @@ static void test_wrong_values(void **state)
         {'u', "\"\"", POD_REASON_BAD_VALUE},
         {'u', "\"-1\"", POD_REASON_BAD_VALUE},
         {'u', "1.5", POD_REASON_WRONG_TYPE},
-        {'b', "1", POD_REASON_WRONG_TYPE},
-        {'b', "\"true\"", POD_REASON_WRONG_TYPE},
         {'d', "\"soon\"", POD_REASON_BAD_VALUE},
         {'d', "-1", POD_REASON_BAD_VALUE},
         {'d', "false", POD_REASON_WRONG_TYPE},

@@ -18,7 +18,6 @@
 
 #include "api/session.h"
 #include "core/base/clock.h"
-#include "core/base/mem.h"
 #include "server/token.h"
 
 // SHA-256 of "abc", of FIPS 180-4.

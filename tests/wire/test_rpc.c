@@ -14,7 +14,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/lock.h"
-#include "core/base/mem.h"
 #include "proto/rpc_client.h"
 #include "proto/rpc_internal.h"
 #include "proto/rpc_server.h"

@@ -3,7 +3,6 @@
 // what it needs. Replica numbers are the only ids: there is one partition.
 #include <string.h>
 
-#include "core/base/mem.h"
 #include "core/device/reference/builder.h"
 #include "core/hlo/groups.h"
 

@@ -8,8 +8,6 @@
 #include "core/hlo/opcode.h"
 #include "core/hlo/shape.h"
 
-enum { POD_REF_ACCUMULATOR_BYTES = 8 }; // the widest
-
 // Floats, halves too, are accumulated in double and rounded once; integers in
 // their own type, where they wrap.
 struct pod_ref_reducer {

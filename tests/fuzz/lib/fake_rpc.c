@@ -7,7 +7,6 @@
 
 #include "core/base/list.h"
 #include "core/base/lock.h"
-#include "core/base/mem.h"
 
 // Its memory is not the project's: nothing of it may fail, or count.
 static void *fake_new(size_t bytes)
@@ -403,12 +402,6 @@ void rpc_stream_cancel(struct rpc_stream *stream)
     stream_end(stream, POD_CANCELLED, true);
 }
 
-const char *rpc_stream_peer(const struct rpc_stream *stream)
-{
-    (void)stream;
-    return "a fuzzer";
-}
-
 // ----------------------------------------------------------- the calling side
 
 enum pod_code rpc_channel_new(struct rpc_loop *loop,
@@ -433,11 +426,6 @@ enum rpc_state rpc_channel_state(struct rpc_channel *channel, bool connect)
     (void)channel;
     (void)connect;
     return RPC_READY;
-}
-
-void rpc_channel_hurry(struct rpc_channel *channel)
-{
-    (void)channel;
 }
 
 enum pod_code rpc_stream_open(struct rpc_channel *channel, const char *method,
