@@ -4,167 +4,19 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// clang-format off
-#include <cmocka.h>
-// clang-format on
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "core/base/clock.h"
 #include "core/base/lock.h"
 #include "proto/rpc_client.h"
 #include "proto/rpc_internal.h"
 #include "proto/rpc_server.h"
-
-enum { MAX_TEXT = 256, WAIT_NS = 20, BATCH = 100 };
-
-// What a side has seen, for a test that waits for it.
-struct seen {
-    struct pod_mutex lock;
-    struct pod_cond changed;
-    size_t messages;
-    size_t bytes;
-    size_t most; // bytes of the largest message
-    size_t last_size;
-    unsigned char last[MAX_TEXT];
-    size_t drained;
-    size_t half_closed;
-    size_t ended;
-    enum pod_code code;
-    char text[MAX_TEXT];
-    struct rpc_stream *stream;
-    struct rpc_request *held;
-    bool opened;
-    void (*on_message)(void *arg, const void *data, size_t size);
-    struct pod_blob *kept;
-    struct pod_blob *kept_end;
-    bool uncopied;
-    bool end_uncopied;
-};
-
-struct fixture {
-    struct rpc_loop *loop;
-    struct rpc_server *server;
-    struct rpc_channel *channel;
-    struct seen client;
-    struct seen served;
-};
-
-static void seen_init(struct seen *seen)
-{
-    memset(seen, 0, sizeof(*seen));
-    pod_mutex_init(&seen->lock, 1, "seen");
-    pod_cond_init(&seen->changed);
-}
-
-static void seen_fini(struct seen *seen)
-{
-    pod_cond_fini(&seen->changed);
-    pod_mutex_fini(&seen->lock);
-}
-
-static void seen_done_locked(struct seen *seen)
-{
-    pod_cond_broadcast(&seen->changed);
-    pod_mutex_unlock(&seen->lock);
-}
-
-// Waits until the counter is at least `count`.
-static void await(struct seen *seen, const size_t *counter, size_t count)
-{
-    int64_t until = pod_clock_mono(&pod_clock_system) + WAIT_NS * POD_NS_PER_S;
-    pod_mutex_lock(&seen->lock);
-    bool came = true;
-    while (*counter < count && came)
-        came = pod_cond_wait_until(&seen->changed, &seen->lock, until);
-    pod_mutex_unlock(&seen->lock);
-    assert_true(came);
-}
-
-static void on_message(void *arg, const void *data, size_t size)
-{
-    struct seen *seen = arg;
-    pod_mutex_lock(&seen->lock);
-    seen->messages++;
-    seen->bytes += size;
-    seen->most = size > seen->most ? size : seen->most;
-    seen->last_size = size;
-    memcpy(seen->last, data, size < MAX_TEXT ? size : MAX_TEXT);
-    seen_done_locked(seen);
-}
-
-static void on_half_closed(void *arg)
-{
-    struct seen *seen = arg;
-    pod_mutex_lock(&seen->lock);
-    seen->half_closed++;
-    seen_done_locked(seen);
-}
-
-static void on_drained(void *arg)
-{
-    struct seen *seen = arg;
-    pod_mutex_lock(&seen->lock);
-    seen->drained++;
-    seen_done_locked(seen);
-}
-
-static void on_ended(void *arg, enum pod_code code, const char *text)
-{
-    struct seen *seen = arg;
-    pod_mutex_lock(&seen->lock);
-    seen->ended++;
-    seen->code = code;
-    (void)snprintf(seen->text, sizeof(seen->text), "%s", text);
-    seen_done_locked(seen);
-}
-
-static void on_reply(void *arg, const struct rpc_reply *reply)
-{
-    if (reply->code == POD_OK)
-        on_message(arg, reply->data, reply->size);
-    on_ended(arg, reply->code, reply->text);
-}
-
-static struct pod_wire_out *bytes_out(const void *data, size_t size)
-{
-    struct pod_wire_out *out = pod_wire_out_new(size);
-    assert_non_null(out);
-    memcpy(out->head, data, size);
-    return out;
-}
-
-// ----------------------------------------------------------------- the server
-
-static void serve_echo(void *arg, struct rpc_request *request, const void *data,
-                       size_t size)
-{
-    on_message(arg, data, size);
-    rpc_request_reply(request, bytes_out(data, size));
-}
-
-static void serve_refuse(void *arg, struct rpc_request *request,
-                         const void *data, size_t size)
-{
-    (void)arg;
-    (void)data;
-    (void)size;
-    rpc_request_fail(request, POD_FAILED_PRECONDITION, "not today");
-}
-
-static void serve_hold(void *arg, struct rpc_request *request, const void *data,
-                       size_t size)
-{
-    struct seen *seen = arg;
-    (void)data;
-    (void)size;
-    pod_mutex_lock(&seen->lock);
-    seen->held = request;
-    seen->messages++;
-    seen_done_locked(seen);
-}
+#include "tests/wire/rpc_fixture.h"
 
 // Keeps most of the message, and the end of it.
 static void on_message_keep(void *arg, const void *data, size_t size)
@@ -191,54 +43,6 @@ static void on_message_soon(void *arg, const void *data, size_t size)
     on_message(arg, data, size);
 }
 
-static void serve_stream(void *arg, struct rpc_stream *stream,
-                         struct rpc_stream_events *events, void **out_arg)
-{
-    struct seen *seen = arg;
-    *events = (struct rpc_stream_events){
-        .message = seen->on_message != NULL ? seen->on_message : on_message,
-        .half_closed = on_half_closed,
-        .drained = on_drained,
-        .ended = on_ended};
-    *out_arg = seen;
-    pod_mutex_lock(&seen->lock);
-    seen->stream = stream;
-    seen->opened = true;
-    seen_done_locked(seen);
-}
-
-static const struct rpc_stream_settings settings = {.batch_bytes = 1 << 20,
-                                                    .batch_count = BATCH,
-                                                    .high_water = 1 << 20,
-                                                    .low_water = 1 << 18};
-
-static int setup_at(struct fixture *f, const char *listen, const char *target,
-                    const struct rpc_tls *tls, const struct rpc_tls *client_tls)
-{
-    struct pod_err err = POD_ERR_NONE;
-    const struct rpc_method methods[] = {
-        {.path = "/t.S/Echo", .arg = &f->served, .unary = serve_echo},
-        {.path = "/t.S/Refuse", .arg = &f->served, .unary = serve_refuse},
-        {.path = "/t.S/Hold", .arg = &f->served, .unary = serve_hold},
-        {.path = "/t.S/Stream",
-         .arg = &f->served,
-         .opened = serve_stream,
-         .settings = settings},
-    };
-    struct rpc_server_options options = {
-        .listen = listen, .tls = tls, .methods = methods, .method_count = 4};
-    seen_init(&f->client);
-    seen_init(&f->served);
-    assert_int_equal(rpc_loop_new(&f->loop, &err), POD_OK);
-    if (rpc_server_new(f->loop, &options, &f->server, &err) != POD_OK)
-        fail_msg("%s", err.text);
-    struct rpc_channel_options to = {
-        .target = target != NULL ? target : rpc_server_address(f->server),
-        .tls = client_tls};
-    assert_int_equal(rpc_channel_new(f->loop, &to, &f->channel, &err), POD_OK);
-    return 0;
-}
-
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
@@ -247,36 +51,7 @@ static int setup(void **state)
     return setup_at(f, "127.0.0.1:0", NULL, NULL, NULL);
 }
 
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    rpc_channel_free(f->channel);
-    rpc_server_stop(f->server, 0);
-    rpc_stream_unref(f->client.stream);
-    rpc_stream_unref(f->served.stream);
-    rpc_server_free(f->server);
-    rpc_loop_free(f->loop);
-    seen_fini(&f->client);
-    seen_fini(&f->served);
-    free(f);
-    return 0;
-}
-
 // ---------------------------------------------------------------------- unary
-
-static void call_text(struct fixture *f, const char *method, const char *text,
-                      int64_t timeout_ns, struct rpc_call **out_call)
-{
-    struct pod_err err = POD_ERR_NONE;
-    struct rpc_unary unary = {.method = method,
-                              .timeout_ns = timeout_ns,
-                              .done = on_reply,
-                              .arg = &f->client};
-    assert_int_equal(rpc_unary_start(f->channel, &unary,
-                                     bytes_out(text, strlen(text)), out_call,
-                                     &err),
-                     POD_OK);
-}
 
 static void test_unary_echo(void **state)
 {
@@ -589,165 +364,6 @@ static void test_unix_socket(void **state)
     (void)rmdir(folder);
 }
 
-// ------------------------------------------------------------------------ TLS
-
-// Certificates for one run: a CA, a server and a client that it signed, and
-// one nobody signed.
-struct pki {
-    char folder[32];
-    char *ca, *server_cert, *server_key, *client_cert, *client_key;
-    char *stray_cert, *stray_key;
-};
-
-static void run(const char *folder, const char *command)
-{
-    char line[1024];
-    (void)snprintf(line, sizeof(line), "cd %s && { %s; } >log 2>&1", folder,
-                   command);
-    if (system(line) != 0)
-        fail_msg("openssl failed: %s", command);
-}
-
-static char *read_pem(const char *folder, const char *name)
-{
-    char path[96];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    char *text = calloc(1, 8192);
-    assert_non_null(text);
-    assert_true(fread(text, 1, 8191, file) > 0);
-    (void)fclose(file);
-    return text;
-}
-
-static void make_pair(struct pki *pki, const char *name, const char *more)
-{
-    char line[512];
-    (void)snprintf(line, sizeof(line),
-                   "openssl req -x509 -newkey ec -pkeyopt "
-                   "ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=%s "
-                   "-addext subjectAltName=DNS:%s -keyout %s.key -out %s.crt "
-                   "%s",
-                   name, name, name, name, more);
-    run(pki->folder, line);
-}
-
-static int setup_pki(void **state)
-{
-    struct pki *pki = calloc(1, sizeof(*pki));
-    assert_non_null(pki);
-    (void)snprintf(pki->folder, sizeof(pki->folder), "/tmp/podd-pki-XXXXXX");
-    assert_non_null(mkdtemp(pki->folder));
-    const char *by_ca = "-CA ca.test.crt -CAkey ca.test.key "
-                        "-addext basicConstraints=critical,CA:FALSE";
-    make_pair(pki, "ca.test", "-addext keyUsage=keyCertSign");
-    make_pair(pki, "worker.test", by_ca);
-    make_pair(pki, "client.test", by_ca);
-    make_pair(pki, "stray.test", "");
-    pki->ca = read_pem(pki->folder, "ca.test.crt");
-    pki->server_cert = read_pem(pki->folder, "worker.test.crt");
-    pki->server_key = read_pem(pki->folder, "worker.test.key");
-    pki->client_cert = read_pem(pki->folder, "client.test.crt");
-    pki->client_key = read_pem(pki->folder, "client.test.key");
-    pki->stray_cert = read_pem(pki->folder, "stray.test.crt");
-    pki->stray_key = read_pem(pki->folder, "stray.test.key");
-    *state = pki;
-    return 0;
-}
-
-static int teardown_pki(void **state)
-{
-    struct pki *pki = *state;
-    char line[64];
-    (void)snprintf(line, sizeof(line), "rm -r %s", pki->folder);
-    assert_int_equal(system(line), 0);
-    free(pki->ca);
-    free(pki->server_cert);
-    free(pki->server_key);
-    free(pki->client_cert);
-    free(pki->client_key);
-    free(pki->stray_cert);
-    free(pki->stray_key);
-    free(pki);
-    return 0;
-}
-
-// The code of an echo between these two.
-static enum pod_code tls_echo(const struct rpc_tls *server,
-                              const struct rpc_tls *client)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    void *state = f;
-    assert_non_null(f);
-    (void)setup_at(f, "127.0.0.1:0", NULL, server, client);
-    call_text(f, "/t.S/Echo", "secret", 10 * POD_NS_PER_S, NULL);
-    await(&f->client, &f->client.ended, 1);
-    enum pod_code code = f->client.code;
-    (void)teardown(&state);
-    return code;
-}
-
-static void test_tls(void **state)
-{
-    const struct pki *pki = *state;
-    struct rpc_tls server = {.cert = pki->server_cert, .key = pki->server_key};
-    struct rpc_tls good = {.ca = pki->ca, .peer_name = "worker.test"};
-    struct rpc_tls wrong_name = {.ca = pki->ca, .peer_name = "other.test"};
-    struct rpc_tls wrong_ca = {.ca = pki->stray_cert,
-                               .peer_name = "worker.test"};
-    assert_int_equal(tls_echo(&server, &good), POD_OK);
-    assert_int_equal(tls_echo(&server, &wrong_name), POD_UNAVAILABLE);
-    assert_int_equal(tls_echo(&server, &wrong_ca), POD_UNAVAILABLE);
-    assert_int_equal(tls_echo(&server, NULL), POD_UNAVAILABLE);
-    assert_int_equal(tls_echo(NULL, &good), POD_UNAVAILABLE);
-}
-
-static void test_mutual_tls(void **state)
-{
-    const struct pki *pki = *state;
-    struct rpc_tls server = {
-        .ca = pki->ca, .cert = pki->server_cert, .key = pki->server_key};
-    struct rpc_tls good = {.ca = pki->ca,
-                           .cert = pki->client_cert,
-                           .key = pki->client_key,
-                           .peer_name = "worker.test"};
-    struct rpc_tls none = {.ca = pki->ca, .peer_name = "worker.test"};
-    struct rpc_tls stray = {.ca = pki->ca,
-                            .cert = pki->stray_cert,
-                            .key = pki->stray_key,
-                            .peer_name = "worker.test"};
-    assert_int_equal(tls_echo(&server, &good), POD_OK);
-    assert_int_equal(tls_echo(&server, &none), POD_UNAVAILABLE);
-    assert_int_equal(tls_echo(&server, &stray), POD_UNAVAILABLE);
-}
-
-static void test_bad_certificates(void **state)
-{
-    const struct pki *pki = *state;
-    struct pod_err err = POD_ERR_NONE;
-    struct rpc_loop *loop = NULL;
-    struct rpc_server *server = NULL;
-    struct rpc_channel *channel = NULL;
-    struct rpc_tls text = {.ca = "no certificate"};
-    struct rpc_tls half = {.ca = pki->ca, .cert = pki->client_cert};
-    struct rpc_tls crossed = {.cert = pki->server_cert, .key = pki->client_key};
-    assert_int_equal(rpc_loop_new(&loop, &err), POD_OK);
-    struct rpc_channel_options to = {.target = "127.0.0.1:1", .tls = &text};
-    assert_int_equal(rpc_channel_new(loop, &to, &channel, &err),
-                     POD_INVALID_ARGUMENT);
-    to.tls = &half;
-    assert_int_equal(rpc_channel_new(loop, &to, &channel, &err),
-                     POD_INVALID_ARGUMENT);
-    struct rpc_server_options at = {.listen = "127.0.0.1:0", .tls = &text};
-    assert_int_equal(rpc_server_new(loop, &at, &server, &err),
-                     POD_INVALID_ARGUMENT);
-    at.tls = &crossed;
-    assert_int_equal(rpc_server_new(loop, &at, &server, &err),
-                     POD_RESOURCE_EXHAUSTED);
-    rpc_loop_free(loop);
-}
-
 static void test_words_of_grpc_are_not_repeated(void **state)
 {
     const int64_t start = 1000 * POD_NS_PER_S;
@@ -777,8 +393,6 @@ static void test_words_of_grpc_are_not_repeated(void **state)
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define WITH_PKI(test)                                                         \
-    cmocka_unit_test_setup_teardown(test, setup_pki, teardown_pki)
 
 int main(void)
 {
@@ -801,9 +415,6 @@ int main(void)
         WITH(test_taken_port),
         WITH(test_receive_limit),
         cmocka_unit_test(test_unix_socket),
-        WITH_PKI(test_tls),
-        WITH_PKI(test_mutual_tls),
-        WITH_PKI(test_bad_certificates),
         cmocka_unit_test(test_words_of_grpc_are_not_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
