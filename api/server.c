@@ -79,6 +79,11 @@ static void server_limits(struct api_limits *limits)
     SERVER_DEFAULT(wait_ns);
     SERVER_DEFAULT(bookmark_ns);
 #undef SERVER_DEFAULT
+}
+
+// What one client may have is all there is, unless it was limited.
+static void server_client_limits(struct api_limits *limits)
+{
     if (limits->connections_per_address == 0)
         limits->connections_per_address = limits->connections;
     if (limits->requests_per_token == 0)
@@ -147,6 +152,7 @@ static bool server_copy_options(struct api_server *server,
 
     server->limits = options->limits;
     server_limits(&server->limits);
+    server_client_limits(&server->limits);
     server_fit_descriptors(&server->limits);
     server->routes = options->routes;
     server->route_count = options->route_count;

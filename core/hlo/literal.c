@@ -14,83 +14,67 @@ struct literal_view {
     size_t bytes;
 };
 
-#define LITERAL_VIEW(field)                                                    \
-    (struct literal_view)                                                      \
+// Where the elements of a type are.
+struct literal_field {
+    enum pod_type type;
+    size_t data;  // offset of the pointer to them
+    size_t count; // offset of how many they are
+    size_t bytes; // of one
+};
+
+#define LITERAL_LIST(type, field)                                              \
     {                                                                          \
-        literal->field, literal->n_##field * sizeof(literal->field[0])         \
+        POD_TYPE_##type, offsetof(Xla__LiteralProto, field),                   \
+            offsetof(Xla__LiteralProto, n_##field),                            \
+            sizeof(((Xla__LiteralProto *)NULL)->field[0])                      \
     }
-#define LITERAL_BYTES(field)                                                   \
-    (struct literal_view)                                                      \
+#define LITERAL_BYTES(type, field)                                             \
     {                                                                          \
-        literal->field.data, literal->field.len                                \
+        POD_TYPE_##type, offsetof(Xla__LiteralProto, field.data),              \
+            offsetof(Xla__LiteralProto, field.len), 1                          \
     }
+
+static const struct literal_field literal_fields[] = {
+    // protobuf-c's bool is an int.
+    {POD_TYPE_PRED, offsetof(Xla__LiteralProto, preds),
+     offsetof(Xla__LiteralProto, n_preds), 1},
+    LITERAL_BYTES(S4, s4s),
+    LITERAL_BYTES(S8, s8s),
+    LITERAL_BYTES(S16, s16s),
+    LITERAL_LIST(S32, s32s),
+    LITERAL_LIST(S64, s64s),
+    LITERAL_BYTES(U4, u4s),
+    LITERAL_BYTES(U8, u8s),
+    LITERAL_BYTES(U16, u16s),
+    LITERAL_LIST(U32, u32s),
+    LITERAL_LIST(U64, u64s),
+    LITERAL_BYTES(F8E5M2, f8e5m2s),
+    LITERAL_BYTES(F8E4M3FN, f8e4m3fns),
+    LITERAL_BYTES(F16, f16s),
+    LITERAL_BYTES(BF16, bf16s),
+    LITERAL_LIST(F32, f32s),
+    LITERAL_LIST(F64, f64s),
+    LITERAL_LIST(C64, c64s),
+    LITERAL_LIST(C128, c128s),
+};
 
 // False for types whose field podd does not know.
 static bool literal_view(const Xla__LiteralProto *literal, enum pod_type type,
                          struct literal_view *out)
 {
-    switch ((int)type) {
-    case POD_TYPE_PRED:
-        // protobuf-c's bool is an int.
-        *out = (struct literal_view){literal->preds, literal->n_preds};
+    const unsigned char *base = (const unsigned char *)literal;
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(literal_fields) / sizeof(literal_fields[0]);
+         i++) {
+        const struct literal_field *field = &literal_fields[i];
+        if (field->type != type)
+            continue;
+        memcpy(&out->data, base + field->data, sizeof(out->data));
+        memcpy(&count, base + field->count, sizeof(count));
+        out->bytes = count * field->bytes;
         return true;
-    case POD_TYPE_S8:
-        *out = LITERAL_BYTES(s8s);
-        return true;
-    case POD_TYPE_S16:
-        *out = LITERAL_BYTES(s16s);
-        return true;
-    case POD_TYPE_S32:
-        *out = LITERAL_VIEW(s32s);
-        return true;
-    case POD_TYPE_S64:
-        *out = LITERAL_VIEW(s64s);
-        return true;
-    case POD_TYPE_U8:
-        *out = LITERAL_BYTES(u8s);
-        return true;
-    case POD_TYPE_U16:
-        *out = LITERAL_BYTES(u16s);
-        return true;
-    case POD_TYPE_U32:
-        *out = LITERAL_VIEW(u32s);
-        return true;
-    case POD_TYPE_U64:
-        *out = LITERAL_VIEW(u64s);
-        return true;
-    case POD_TYPE_F16:
-        *out = LITERAL_BYTES(f16s);
-        return true;
-    case POD_TYPE_BF16:
-        *out = LITERAL_BYTES(bf16s);
-        return true;
-    case POD_TYPE_F32:
-        *out = LITERAL_VIEW(f32s);
-        return true;
-    case POD_TYPE_F64:
-        *out = LITERAL_VIEW(f64s);
-        return true;
-    case POD_TYPE_C64:
-        *out = LITERAL_VIEW(c64s);
-        return true;
-    case POD_TYPE_C128:
-        *out = LITERAL_VIEW(c128s);
-        return true;
-    case POD_TYPE_S4:
-        *out = LITERAL_BYTES(s4s);
-        return true;
-    case POD_TYPE_U4:
-        *out = LITERAL_BYTES(u4s);
-        return true;
-    case POD_TYPE_F8E5M2:
-        *out = LITERAL_BYTES(f8e5m2s);
-        return true;
-    case POD_TYPE_F8E4M3FN:
-        *out = LITERAL_BYTES(f8e4m3fns);
-        return true;
-    default:
-        return false;
     }
+    return false;
 }
 
 // The literal's own shape, whose layout is the order of its data.

@@ -98,18 +98,26 @@ static enum pod_code array_bitcast(const struct verify *v)
 
 // ------------------------------------------------------------ moving elements
 
+// The operand is an array of the result's type.
+static enum pod_code array_same_type(const struct verify *v)
+{
+    enum pod_type type = pod_verify_operand(v, 0)->type;
+    enum pod_code code = pod_verify_array(v, 0);
+    if (code != POD_OK || v->instr->shape->type == type)
+        return code;
+    return pod_verify_fail(v, "operand has type %s, the result %s",
+                           pod_type_name(type),
+                           pod_type_name(v->instr->shape->type));
+}
+
 static enum pod_code array_broadcast(const struct verify *v)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
     const struct pod_shape *shape = v->instr->shape;
     const struct pod_shape *from = pod_verify_operand(v, 0);
-    enum pod_code code = pod_verify_array(v, 0);
+    enum pod_code code = array_same_type(v);
     if (code != POD_OK)
         return code;
-    if (shape->type != from->type)
-        return pod_verify_fail(v, "operand has type %s, the result %s",
-                               pod_type_name(from->type),
-                               pod_type_name(shape->type));
     if (proto->n_dimensions != from->rank)
         return pod_verify_fail(v,
                                "%zu dimensions are named, the operand has "
@@ -135,13 +143,9 @@ static enum pod_code array_reshape(const struct verify *v)
 {
     const struct pod_shape *shape = v->instr->shape;
     const struct pod_shape *from = pod_verify_operand(v, 0);
-    enum pod_code code = pod_verify_array(v, 0);
+    enum pod_code code = array_same_type(v);
     if (code != POD_OK)
         return code;
-    if (shape->type != from->type)
-        return pod_verify_fail(v, "operand has type %s, the result %s",
-                               pod_type_name(from->type),
-                               pod_type_name(shape->type));
     if (pod_shape_elements(shape) != pod_shape_elements(from))
         return pod_verify_fail(v, "operand has %lld elements, the result %lld",
                                (long long)pod_shape_elements(from),
