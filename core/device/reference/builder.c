@@ -168,19 +168,28 @@ enum pod_code pod_ref_emit(struct pod_ref_builder *builder,
     return POD_OK;
 }
 
-enum pod_code pod_ref_emit_result(struct pod_ref_builder *builder,
-                                  struct pod_ref_step *step,
-                                  struct pod_err *err)
+enum pod_code pod_ref_emit_new(struct pod_ref_builder *builder,
+                               struct pod_ref_step *step, uint64_t bytes,
+                               uint32_t *out_slot, struct pod_err *err)
 {
-    const struct pod_shape *shape = builder->instr->shape;
-    enum pod_code code = pod_ref_slot_new(
-        builder, (uint64_t)pod_shape_bytes(shape), &step->out, err);
+    enum pod_code code = pod_ref_slot_new(builder, bytes, &step->out, err);
 
     if (code == POD_OK)
         code = pod_ref_emit(builder, step, err);
     if (code == POD_OK)
-        code = pod_ref_result(builder, &step->out, 1, err);
+        *out_slot = step->out;
     return code;
+}
+
+enum pod_code pod_ref_emit_result(struct pod_ref_builder *builder,
+                                  struct pod_ref_step *step,
+                                  struct pod_err *err)
+{
+    uint64_t bytes = (uint64_t)pod_shape_bytes(builder->instr->shape);
+    uint32_t out = POD_REF_NONE;
+    enum pod_code code = pod_ref_emit_new(builder, step, bytes, &out, err);
+
+    return code == POD_OK ? pod_ref_result(builder, &out, 1, err) : code;
 }
 
 enum pod_code pod_ref_result_room(struct pod_ref_builder *builder,
@@ -238,7 +247,6 @@ enum pod_code pod_ref_emit_move(struct pod_ref_builder *builder,
     const struct pod_ref_move *move =
         pod_ref_move_make(plan, &builder->program->pool);
     int64_t size = (int64_t)plan->size;
-    enum pod_code code;
 
     if (move == NULL)
         return pod_ref_no_memory(err);
@@ -249,12 +257,7 @@ enum pod_code pod_ref_emit_move(struct pod_ref_builder *builder,
         return POD_OK;
     }
     step.with.move = move;
-    code = pod_ref_slot_new(builder, bytes, &step.out, err);
-    if (code == POD_OK)
-        code = pod_ref_emit(builder, &step, err);
-    if (code == POD_OK)
-        *out_slot = step.out;
-    return code;
+    return pod_ref_emit_new(builder, &step, bytes, out_slot, err);
 }
 
 static enum pod_code builder_convert(struct pod_ref_run *run,
@@ -313,13 +316,8 @@ enum pod_code pod_ref_emit_copy(struct pod_ref_builder *builder, uint32_t from,
     struct pod_ref_step step = {.run = builder_copy,
                                 .in = {from, POD_REF_NONE, POD_REF_NONE},
                                 .count = (int64_t)bytes};
-    enum pod_code code = pod_ref_slot_new(builder, bytes, &step.out, err);
 
-    if (code == POD_OK)
-        code = pod_ref_emit(builder, &step, err);
-    if (code == POD_OK)
-        *out_slot = step.out;
-    return code;
+    return pod_ref_emit_new(builder, &step, bytes, out_slot, err);
 }
 
 // -------------------------------------------------- values that need no steps

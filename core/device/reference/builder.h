@@ -102,6 +102,11 @@ enum pod_code pod_ref_emit(struct pod_ref_builder *builder,
 
 // Makes a slot for the array result of the instruction at hand, emits the step
 // with it as `out`, and lets the result be it.
+// The same with a new slot of `bytes` for what it writes.
+enum pod_code pod_ref_emit_new(struct pod_ref_builder *builder,
+                               struct pod_ref_step *step, uint64_t bytes,
+                               uint32_t *out_slot, struct pod_err *err)
+    __attribute__((warn_unused_result));
 enum pod_code pod_ref_emit_result(struct pod_ref_builder *builder,
                                   struct pod_ref_step *step,
                                   struct pod_err *err)

@@ -111,6 +111,28 @@ static enum pod_code collective_room(struct pod_ref_builder *builder,
     return pod_ref_slot_new(builder, total, &any->gathered, err);
 }
 
+typedef enum pod_code
+collective_lower_fn(struct pod_ref_builder *builder, uint32_t operand,
+                    const struct collective_groups *groups, uint32_t *out_slot,
+                    struct pod_err *err);
+
+// Lowers an instruction whose operands are exchanged one by one.
+static enum pod_code collective_each(struct pod_ref_builder *builder,
+                                     collective_lower_fn *lower,
+                                     struct pod_err *err)
+{
+    uint32_t count = builder->instr->operand_count;
+    struct collective_groups groups = {.widest = 0};
+    uint32_t *slots = NULL;
+    enum pod_code code = pod_ref_result_room(builder, count, &slots, err);
+
+    if (code == POD_OK)
+        code = collective_make_groups(builder, &groups, err);
+    for (uint32_t i = 0; code == POD_OK && i < count; i++)
+        code = lower(builder, i, &groups, &slots[i], err);
+    return code;
+}
+
 static struct pod_ref_step collective_step(uint32_t in,
                                            const struct collective_any *any)
 {
@@ -171,9 +193,9 @@ static enum pod_code collective_all_reduce(struct pod_ref_run *run,
 
 // The reduction of one operand.
 static enum pod_code
-collective_lower_one(struct pod_ref_builder *builder, uint32_t operand,
-                     const struct collective_groups *groups, uint32_t *out_slot,
-                     struct pod_err *err)
+collective_reduce_one(struct pod_ref_builder *builder, uint32_t operand,
+                      const struct collective_groups *groups,
+                      uint32_t *out_slot, struct pod_err *err)
 {
     const struct pod_hlo_instr *instr = builder->instr;
     const struct pod_shape *shape = pod_ref_shape(builder, operand);
@@ -195,28 +217,15 @@ collective_lower_one(struct pod_ref_builder *builder, uint32_t operand,
     step = collective_step(pod_ref_in(builder, operand), any);
     step.run = collective_all_reduce;
     code = collective_room(builder, any, err);
-    if (code == POD_OK)
-        code = pod_ref_slot_new(builder, any->bytes, &step.out, err);
-    if (code == POD_OK)
-        code = pod_ref_emit(builder, &step, err);
-    if (code == POD_OK)
-        *out_slot = step.out;
-    return code;
+    return code == POD_OK
+               ? pod_ref_emit_new(builder, &step, any->bytes, out_slot, err)
+               : code;
 }
 
 enum pod_code pod_ref_lower_all_reduce(struct pod_ref_builder *builder,
                                        struct pod_err *err)
 {
-    uint32_t count = builder->instr->operand_count;
-    struct collective_groups groups = {.widest = 0};
-    uint32_t *slots = NULL;
-    enum pod_code code = pod_ref_result_room(builder, count, &slots, err);
-
-    if (code == POD_OK)
-        code = collective_make_groups(builder, &groups, err);
-    for (uint32_t i = 0; code == POD_OK && i < count; i++)
-        code = collective_lower_one(builder, i, &groups, &slots[i], err);
-    return code;
+    return collective_each(builder, collective_reduce_one, err);
 }
 
 // ----------------------------------------------------------------- all-gather
@@ -301,16 +310,7 @@ collective_gather_one(struct pod_ref_builder *builder, uint32_t operand,
 enum pod_code pod_ref_lower_all_gather(struct pod_ref_builder *builder,
                                        struct pod_err *err)
 {
-    uint32_t count = builder->instr->operand_count;
-    struct collective_groups groups = {.widest = 0};
-    uint32_t *slots = NULL;
-    enum pod_code code = pod_ref_result_room(builder, count, &slots, err);
-
-    if (code == POD_OK)
-        code = collective_make_groups(builder, &groups, err);
-    for (uint32_t i = 0; code == POD_OK && i < count; i++)
-        code = collective_gather_one(builder, i, &groups, &slots[i], err);
-    return code;
+    return collective_each(builder, collective_gather_one, err);
 }
 
 // --------------------------------------------------------- collective-permute

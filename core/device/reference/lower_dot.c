@@ -150,12 +150,11 @@ static enum pod_code dot_multiply(struct pod_ref_builder *builder,
     enum pod_code code;
 
     step.flops = 2.0 * (double)count * (double)gemm->inner;
-    code = pod_ref_slot_new(
-        builder, (uint64_t)count * pod_type_bytes(gemm->type), &step.out, err);
+    code = pod_ref_emit_new(builder, &step,
+                            (uint64_t)count * pod_type_bytes(gemm->type),
+                            &result, err);
     if (code == POD_OK)
-        code = pod_ref_emit(builder, &step, err);
-    if (code == POD_OK)
-        code = pod_ref_emit_convert(builder, step.out, gemm->type, to->type,
+        code = pod_ref_emit_convert(builder, result, gemm->type, to->type,
                                     count, &result, err);
     if (code == POD_OK)
         code = pod_ref_result(builder, &result, 1, err);
