@@ -137,23 +137,6 @@ static json_t *event_launches(const struct pod_event_view *view)
     return api_build_take(&list);
 }
 
-static json_t *event_hosts(const struct pod_event_view *view)
-{
-    struct api_build list = api_build_array();
-    for (size_t i = 0; i < view->host_count; i++) {
-        const struct pod_event_host *host = &view->hosts[i];
-        struct api_build item = api_build_object();
-        api_set_number(&item, "host", host->host);
-        api_set_word(&item, "state", pod_sched_state_name(host->state));
-        if (host->code != POD_OK) {
-            api_set_word(&item, "code", pod_code_name(host->code));
-            api_set_text(&item, "detail", host->detail);
-        }
-        api_append(&list, api_build_take(&item));
-    }
-    return api_build_take(&list);
-}
-
 // The handles that an operation made or works on.
 static void event_set_handles(struct api_build *build,
                               const struct pod_event_view *view)
@@ -180,7 +163,8 @@ static void event_set_handles(struct api_build *build,
         api_set_ids(build, "loads", POD_REF_LOAD, view->loads,
                     view->load_count);
     if (view->host_count > 0)
-        api_set(build, "hosts", event_hosts(view));
+        api_set(build, "hosts",
+                api_event_hosts_json(view->hosts, view->host_count));
 }
 
 static void event_set_waiting(struct api_build *build,

@@ -54,11 +54,11 @@ json_t *api_buffer_json(const struct pod_buffer_view *view)
     return api_build_take(&buffer);
 }
 
-static json_t *handle_hosts(const struct pod_program_view *view)
+json_t *api_event_hosts_json(const struct pod_event_host *hosts, size_t count)
 {
     struct api_build list = api_build_array();
-    for (size_t i = 0; i < view->host_count; i++) {
-        const struct pod_event_host *host = &view->hosts[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct pod_event_host *host = &hosts[i];
         struct api_build item = api_build_object();
         api_set_number(&item, "host", host->host);
         api_set_word(&item, "state", pod_sched_state_name(host->state));
@@ -92,7 +92,8 @@ json_t *api_program_json(const struct pod_program_view *view)
     api_set_word(&program, "format", pod_program_format_type(view->format));
     api_set_u64(&program, "bytes", view->bytes);
     api_set_text(&program, "digest", view->digest);
-    api_set(&program, "hosts", handle_hosts(view));
+    api_set(&program, "hosts",
+            api_event_hosts_json(view->hosts, view->host_count));
     api_set_ids(&program, "loads", POD_REF_LOAD, view->loads, view->load_count);
     if (view->has_shape)
         api_set(&program, "shape", api_program_shape_json(&view->shape));

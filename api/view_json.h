@@ -11,6 +11,8 @@
 #include "core/pod/pod.h"
 
 json_t *api_event_json(const struct pod_event_view *view);
+// How an operation ended on each of its hosts.
+json_t *api_event_hosts_json(const struct pod_event_host *hosts, size_t count);
 json_t *api_buffer_json(const struct pod_buffer_view *view);
 json_t *api_program_json(const struct pod_program_view *view);
 json_t *api_program_shape_json(const struct pod_program_shape *shape);

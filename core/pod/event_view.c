@@ -8,20 +8,17 @@
 
 enum { EVENT_WAITS_SHOWN = 100 };
 
-static void event_lay_labels(const struct pod_op *op, struct pod_carver *carver,
+static void event_lay_origin(const struct pod *pod, const struct pod_op *op,
+                             struct pod_carver *carver,
                              struct pod_event_view *view)
 {
-    struct pod_label *labels =
-        pod_carve(carver, op->label_count, sizeof(*labels));
+    const struct pod_trace *trace = op->trace;
 
-    for (size_t i = 0; i < op->label_count; i++) {
-        const char *key = pod_carve_text(carver, op->labels[i].key);
-        const char *value = pod_carve_text(carver, op->labels[i].value);
-        if (labels != NULL)
-            labels[i] = (struct pod_label){.key = key, .value = value};
-    }
-    view->labels = labels;
-    view->label_count = op->label_count;
+    view->request_id =
+        pod_carve_text(carver, trace == NULL ? "" : trace->request_id);
+    view->trace_id =
+        pod_carve_text(carver, trace == NULL ? "" : trace->trace_id);
+    view->span = pod_span(pod, op->number);
 }
 
 static void event_lay_waits(const struct pod *pod, struct pod_op *op,
@@ -152,14 +149,7 @@ static void event_lay_error(const struct pod_op *op, struct pod_carver *carver,
     view->root_host = failure->host;
     view->root_core = failure->core;
     view->root_at_wall_ns = failure->at_wall_ns;
-    view->root_error = (struct pod_event_error){
-        .code = failure->code,
-        .reason = pod_reason_name(failure->reason),
-        .detail = pod_carve_text(carver, failure->text),
-        .from_worker = failure->from_worker,
-        .line = failure->line,
-        .column = failure->column,
-    };
+    view->root_error = pod_carve_error(carver, failure);
     view->error = view->root_error;
     if (view->root != op->number)
         view->error.detail = event_lay_inherited(failure, view->root, carver);
@@ -260,20 +250,17 @@ static enum pod_code event_lay(struct pod *pod, struct pod_op *op,
         .priority = op->priority,
         .deadline_ns = op->deadline_ns,
         .name = pod_carve_text(carver, op->name),
+        .labels = pod_carve_labels(carver, op),
+        .label_count = op->label_count,
         .cancel = op->cancel,
         .cancel_reason = pod_carve_text(carver, op->cancel_reason),
         .hosts = pod_carve_hosts(carver, op),
         .host_count = op->outcome_count,
         .root_host = POD_NO_ID,
         .root_core = POD_NO_ID,
-        .request_id = pod_carve_text(
-            carver, op->trace == NULL ? "" : op->trace->request_id),
-        .trace_id = pod_carve_text(
-            carver, op->trace == NULL ? "" : op->trace->trace_id),
-        .span = pod_span(pod, op->number),
         .memory = carver->base,
     };
-    event_lay_labels(op, carver, view);
+    event_lay_origin(pod, op, carver, view);
     event_lay_waits(pod, op, carver, view);
     event_lay_work(op, carver, view);
     pod_stall_lay_locked(op, carver, view);

@@ -6,22 +6,6 @@
 
 enum { GRAPH_HOLD = 4096 }; // edges looked at while the lock is held
 
-static void graph_lay_labels(const struct pod_op *op, struct pod_carver *carver,
-                             struct pod_graph_view *view)
-{
-    struct pod_label *labels =
-        pod_carve(carver, op->label_count, sizeof(*labels));
-
-    for (size_t i = 0; i < op->label_count; i++) {
-        const char *key = pod_carve_text(carver, op->labels[i].key);
-        const char *value = pod_carve_text(carver, op->labels[i].value);
-        if (labels != NULL)
-            labels[i] = (struct pod_label){.key = key, .value = value};
-    }
-    view->labels = labels;
-    view->label_count = op->label_count;
-}
-
 static void graph_lay_failure(const struct pod_graph *graph,
                               struct pod_carver *carver,
                               struct pod_graph_view *view)
@@ -34,14 +18,7 @@ static void graph_lay_failure(const struct pod_graph *graph,
     view->failed_kind = graph->failed_kind;
     view->failed_state = graph->failed_state;
     view->failed_root = failure->root != 0 ? failure->root : graph->failed;
-    view->failed_error = (struct pod_event_error){
-        .code = failure->code,
-        .reason = pod_reason_name(failure->reason),
-        .detail = pod_carve_text(carver, failure->text),
-        .from_worker = failure->from_worker,
-        .line = failure->line,
-        .column = failure->column,
-    };
+    view->failed_error = pod_carve_error(carver, failure);
 }
 
 static bool graph_match(const struct pod_op *op,
@@ -67,6 +44,8 @@ static enum pod_code graph_lay(struct pod *pod, struct pod_op *op,
         .state = op->state,
         .revision = op->revision,
         .name = pod_carve_text(carver, op->name),
+        .labels = pod_carve_labels(carver, op),
+        .label_count = op->label_count,
         .created_wall_ns = op->created_wall_ns,
         .finished_ns = op->finished_ns,
         .cancel_on_error = op->members->cancel_on_error,
@@ -74,7 +53,6 @@ static enum pod_code graph_lay(struct pod *pod, struct pod_op *op,
     };
     for (size_t i = 0; i <= POD_SCHED_LOST; i++)
         view->counts[i] = op->members->counts[i];
-    graph_lay_labels(op, carver, view);
     graph_lay_failure(op->members, carver, view);
     return POD_OK;
 }

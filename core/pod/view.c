@@ -72,6 +72,34 @@ static enum pod_code view_missing(const struct pod *pod,
                        issued ? "is not kept any more" : "does not exist");
 }
 
+const struct pod_label *pod_carve_labels(struct pod_carver *carver,
+                                         const struct pod_op *op)
+{
+    struct pod_label *labels =
+        pod_carve(carver, op->label_count, sizeof(*labels));
+
+    for (size_t i = 0; i < op->label_count; i++) {
+        const char *key = pod_carve_text(carver, op->labels[i].key);
+        const char *value = pod_carve_text(carver, op->labels[i].value);
+        if (labels != NULL)
+            labels[i] = (struct pod_label){.key = key, .value = value};
+    }
+    return labels;
+}
+
+struct pod_event_error pod_carve_error(struct pod_carver *carver,
+                                       const struct pod_failure *failure)
+{
+    return (struct pod_event_error){
+        .code = failure->code,
+        .reason = pod_reason_name(failure->reason),
+        .detail = pod_carve_text(carver, failure->text),
+        .from_worker = failure->from_worker,
+        .line = failure->line,
+        .column = failure->column,
+    };
+}
+
 // One attempt with a block of `size`.
 static enum pod_code view_try(struct pod *pod, const struct pod_view_kind *kind,
                               uint64_t number,

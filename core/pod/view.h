@@ -30,6 +30,13 @@ const char *pod_carve_text(struct pod_carver *carver, const char *text);
 const struct pod_event_host *pod_carve_hosts(struct pod_carver *carver,
                                              const struct pod_op *op);
 
+// The labels of an operation, for showing; op->label_count of them.
+const struct pod_label *pod_carve_labels(struct pod_carver *carver,
+                                         const struct pod_op *op);
+// A failure as an error of its own, for showing.
+struct pod_event_error pod_carve_error(struct pod_carver *carver,
+                                       const struct pod_failure *failure);
+
 // Lays the view of an operation, or of what it made. Called with the lock held,
 // perhaps several times; the last one fits. Errors end the building.
 struct pod_view_kind {
