@@ -78,7 +78,7 @@ LIB_O := $(call objects,$(CORE_C) $(API_C) $(PROTO_C) $(SERVER_C)) $(GEN_O)
 LIB := $(B)/libpod.a
 TEST_LIB := $(B)/libtest.a
 LIBS := -lmicrohttpd -lgnutls -ljansson -lnettle -lgrpc -lgpr \
-  -lprotobuf-c -lsqlite3 -lopenblas -lm
+  -lprotobuf-c -lopenblas -lm
 TEST_LIBS := -lcmocka -lcurl
 BINARIES := $(PROGRAMS:%=$(B)/%)
 ifeq ($(BUILD),release)
@@ -136,7 +136,7 @@ $(TESTS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(TEST_LIB) $(LIB)
 RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libgnutls28-dev \
   libjansson-dev nettle-dev \
   libgrpc-dev libprotobuf-c-dev protobuf-compiler protobuf-c-compiler \
-  libsqlite3-dev libopenblas-dev curl python3 python3-numpy python3-yaml
+  libopenblas-dev curl python3 python3-numpy python3-yaml
 TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev \
   xz-utils clang libclang-rt-14-dev clang-format prometheus \
   python3-jsonschema python3-grpcio python3-protobuf openssl iproute2 nodejs \

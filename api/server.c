@@ -28,7 +28,7 @@ enum {
     // 1.15 and 1.0 times what it costs a bare server with 32 KiB
     // (tests/bench/http). 8 KiB would refuse a browser's cookies.
     SERVER_POOL_BYTES = 24 * 1024,
-    SERVER_SPARE_FDS = 256, // for workers, the journal and the log
+    SERVER_SPARE_FDS = 256, // for workers and the log
 };
 
 // Of GnuTLS; libmicrohttpd takes it as void * and reads it only.

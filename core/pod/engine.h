@@ -2,13 +2,15 @@
 // What the files of the engine proper offer each other: submitting, stepping,
 // launching, completing. For core/pod alone.
 //
-//   submit.c  requests become records         effect.c   steps of the scheduler
-//   check.c   what can be refused at once     launch.c   records become calls
-//   hazard.c  what must wait for what         outbox.c   calls reach drivers
-//   ahead.c   what need not wait here         complete.c answers come back
-//   memory.c  order of memory of a core
-//   transfer.c bytes in bounded pieces        compile.c  programs and loads
-//   gang.c    executions                      loss.c     hosts come and go
+//   submit.c    requests become records       effect.c   steps of the scheduler
+//   check.c     what can be refused at once   launch.c   records become calls
+//   hazard.c    what must wait for what       outbox.c   calls reach drivers
+//   ahead.c     what need not wait here       complete.c answers come back
+//   memory.c    order of memory of a core     failure.c  why something ended
+//   badly transfer.c  bytes in bounded pieces       settle.c   what ends is let
+//   go of compile.c   programs and loads            output.c   automatic
+//   outputs gang.c      executions                    loss.c     hosts come and
+//   go
 #ifndef POD_POD_ENGINE_H
 #define POD_POD_ENGINE_H
 
@@ -153,12 +155,7 @@ int64_t pod_now_locked(struct pod *pod);
 // A launched operation that needs no driver (any more): it ends when the
 // present step is over, well, or FAILED if a failure is set.
 void pod_done_local_locked(struct pod *pod, struct pod_op *op);
-// A load does not stand on its program any more.
-void pod_load_leave_locked(struct pod *pod, struct pod_loaded *load);
 void pod_run_local_locked(struct pod *pod, struct pod_after *after);
-
-// The operation is settled: lets everything go that it held. Once.
-void pod_settle_locked(struct pod *pod, struct pod_op *op);
 void pod_pin(struct pod_op *op);
 void pod_unpin_locked(struct pod *pod, struct pod_op *op);
 
@@ -321,8 +318,14 @@ void pod_transfer_cancel_locked(struct pod_transfer *transfer,
 // It ends badly by itself, unless it does already.
 void pod_transfer_fail_locked(struct pod_transfer *transfer,
                               const struct pod_err *err);
+// The operation has ended: its stream is told why.
+void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after);
+// Without the lock: pushes, finishes. Gives up the list's reference.
+void pod_transfer_after(struct pod_transfer *transfer);
 
-// whole.c. Whether it moves whole buffers only. NULL: no.
+// -------------------------------------------------------------- whole.c
+
+// Whether it moves whole buffers only. NULL: no.
 bool pod_whole_host(const struct pod_host *host);
 // Sets up what such a host at an end needs; its ends are set. False: it fails.
 bool pod_whole_begin_locked(struct pod_transfer *transfer);
@@ -333,14 +336,6 @@ bool pod_whole_finish(struct pod_transfer *transfer)
 // All pieces have come. Then: what was gathered is to be written.
 bool pod_whole_gathered_locked(const struct pod_transfer *transfer);
 void pod_whole_write_locked(struct pod_transfer *transfer, bool good);
-// Cancels an open operation, whoever asks for it.
-void pod_cancel_locked(struct pod *pod, struct pod_op *op,
-                       enum pod_cancel_cascade cascade, enum pod_reason reason,
-                       const char *text, struct pod_after *after);
-// The operation has ended: its stream is told why.
-void pod_transfer_end_locked(struct pod_op *op, struct pod_after *after);
-// Without the lock: pushes, finishes. Gives up the list's reference.
-void pod_transfer_after(struct pod_transfer *transfer);
 
 // ----------------------------------------------------------- compiled.c
 
@@ -376,7 +371,7 @@ void pod_compiled_forget_host_locked(struct pod *pod, uint32_t host);
 // Nothing that was compiled is to be found any more.
 void pod_compiled_forget_all_locked(struct pod *pod);
 
-// ------------------------------------------------- compile.c, gang.c, ...
+// ------------------------------------------------------------ compile.c
 
 void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after);
@@ -391,6 +386,8 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
 void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
                                     struct pod_after *after);
 
+// --------------------------------------------------------------- gang.c
+
 void pod_execute_launch_locked(struct pod *pod, struct pod_op *op,
                                struct pod_after *after);
 void pod_execute_answer_locked(struct pod *pod, struct pod_call *call,
@@ -399,6 +396,8 @@ void pod_execute_answer_locked(struct pod *pod, struct pod_call *call,
 // Checks the buffers of one replica against its program's shape.
 enum pod_code pod_execute_check_locked(const struct pod_replica *replica,
                                        struct pod_err *err);
+
+// ------------------------------------------------------------- output.c
 
 // The leaf of a result, depth first from 0.
 const struct pod_shape *pod_shape_leaf(const struct pod_shape *shape,
@@ -411,6 +410,8 @@ void pod_output_leaf_done_locked(struct pod *pod, struct pod_op *op,
 // Outside of a step: makes the leaves of an automatic tuple.
 void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
                               struct pod_after *after);
+
+// -------------------------------------------------------------- reset.c
 
 void pod_reset_launch_locked(struct pod *pod, struct pod_op *op,
                              struct pod_after *after);
@@ -425,14 +426,17 @@ void pod_reset_all_locked(struct pod *pod, struct pod_op *reset,
 void pod_end_all_locked(struct pod *pod, const struct pod_op *but,
                         enum pod_reason reason, const char *text,
                         struct pod_after *after);
-// A handle is freed by operation `number`, and that is done.
-void pod_handle_gone_locked(struct pod *pod, struct pod_handle *handle,
-                            uint64_t number);
+
+// ------------------------------------------------------------- cancel.c
+
+// Cancels an open operation, whoever asks for it.
+void pod_cancel_locked(struct pod *pod, struct pod_op *op,
+                       enum pod_cancel_cascade cascade, enum pod_reason reason,
+                       const char *text, struct pod_after *after);
 // Every waiter is woken: the pod drains.
 void pod_wake_all_locked(struct pod *pod, struct pod_after *after);
-// What is due by time. The timer's thread calls it; with simulated time,
-// whoever moves that.
-void pod_tick(struct pod *pod);
+
+// --------------------------------------------------------------- loss.c
 
 // A host is lost, for good or until its driver finds it again: what it held is
 // lost, and what cannot go on without it ends. The drivers' calls are answered
@@ -442,13 +446,25 @@ void pod_loss_locked(struct pod *pod, struct pod_host *host,
 // The observer of a host's driver.
 struct pod_driver_observer pod_loss_observer(struct pod_host *host);
 
-// ------------------------------------------------------------- history.c
+// ------------------------------------------------------------- settle.c
 
+// The operation is settled: lets everything go that it held. Once.
+void pod_settle_locked(struct pod *pod, struct pod_op *op);
+// A load does not stand on its program any more.
+void pod_load_leave_locked(struct pod *pod, struct pod_loaded *load);
+// A handle is freed by operation `number`, and that is done.
+void pod_handle_gone_locked(struct pod *pod, struct pod_handle *handle,
+                            uint64_t number);
 // Expires what is too old or too many; a bounded number at a time.
 void pod_history_trim_locked(struct pod *pod);
 // When the oldest is due, or POD_NEVER.
 int64_t pod_history_due_locked(const struct pod *pod);
 
+// ---------------------------------------------------------------- pod.c
+
+// What is due by time. The timer's thread calls it; with simulated time,
+// whoever moves that.
+void pod_tick(struct pod *pod);
 static inline int64_t pod_now(const struct pod *pod)
 {
     return pod_clock_mono(&pod->options.clock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record of an operation, inside the pod engine.
 //
-// A record is made by a submission, stands in the table (table.h) under its
+// A record is made by a submission, stands in the table (below) under its
 // number until it expires, and is guarded by the engine's lock. What is said
 // here to be "fixed" is set before the record is admitted and never changes,
 // so that it may be read without the lock while the operation is not settled.

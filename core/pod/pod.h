@@ -8,7 +8,7 @@
 // they say otherwise, and none may be called from a waiter's notify.
 //
 // A number names an operation and the thing it made: buffer 17 is what
-// operation 17 made. Numbers start at 1 (or where the journal left off), rise
+// operation 17 made. Numbers start at 1 (or at options.first_number), rise
 // by one and are never used again.
 //
 // This header has the pod's life, submitting, cancelling and waiting; it brings
