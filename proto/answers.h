@@ -14,6 +14,10 @@
 #include "proto/rpc.h"
 #include "proto/worker.h"
 
+// While so much memory of answers waits for a client, no more of what it sends
+// is read. Data that was read is not counted: it is staged.
+enum { ANSWERS_HOLD_BYTES = 16 << 20 };
+
 // The streams of a service.
 struct answers_list {
     struct pod_mutex lock;

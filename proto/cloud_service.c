@@ -233,7 +233,8 @@ void cloud_service_methods(struct cloud_service *service,
          .unary = cloud_query},
         {.path = "/tpu_driver.CloudTpuDriver/StreamExecute",
          .opened = cloud_stream,
-         .settings = {.batch_bytes = CLOUD_BATCH_BYTES}},
+         .settings = {.batch_bytes = CLOUD_BATCH_BYTES,
+                      .hold_bytes = ANSWERS_HOLD_BYTES}},
     };
     for (size_t i = 0; i < CLOUD_METHODS; i++) {
         out_methods[i] = methods[i];

@@ -77,6 +77,9 @@ struct rpc_stream_settings {
     size_t batch_count;
     size_t high_water; // of bytes queued; 0: no marks
     size_t low_water;
+    // While what is queued takes more than this, nothing is read: who takes no
+    // answers cannot go on asking. Tails are not counted. 0: no bound.
+    size_t hold_bytes;
     // Of messages that come: bytes that need not lie together. Where a long one
     // is in pieces, `message` is given the rest, and rpc_stream_bulk has them.
     struct wire_lean_path bulk;

@@ -101,6 +101,7 @@ struct rpc_stream {
     bool closing;      // the last thing was queued
     bool close_sent;   // half-close or status are under way or done
     bool over;         // the status is known: nothing is sent any more
+    size_t heads;      // the same as memory, but for tails
     bool above;        // the high-water mark was passed
     bool paused;       // the user does not want messages
     bool read_waiting; // no read is under way, because of the pause

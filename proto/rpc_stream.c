@@ -86,6 +86,39 @@ static void stream_settle(struct rpc_stream *stream)
         stream_tell_end(stream);
 }
 
+// -------------------------------------------------------------- holding back
+
+// What it takes, but for bytes that are shared with others.
+static size_t stream_head_bytes(const struct pod_wire_out *out)
+{
+    return sizeof(*out) + out->size;
+}
+
+static bool stream_holds_back_locked(const struct rpc_stream *stream)
+{
+    size_t hold_bytes = stream->settings.hold_bytes;
+    return stream->paused || (hold_bytes != 0 && stream->heads > hold_bytes);
+}
+
+// A read that was held back begins, if nothing holds it back any more.
+static bool stream_goes_on_locked(struct rpc_stream *stream)
+{
+    if (!stream->read_waiting || stream_holds_back_locked(stream))
+        return false;
+    stream->read_waiting = false;
+    if (stream->over)
+        return false;
+    stream->pending++;
+    return true;
+}
+
+static void stream_start_read(struct rpc_stream *stream)
+{
+    grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
+    op.data.recv_message.recv_message = &stream->reading;
+    rpc_start(stream->call, &op, 1, &stream->read_tag);
+}
+
 // -------------------------------------------------------------------- sending
 
 // What a turn of the sender starts, decided under the lock.
@@ -107,6 +140,7 @@ static void stream_take_locked(struct rpc_stream *stream,
         struct pod_wire_out *out =
             POD_CONTAINER(item, struct pod_wire_out, link);
         bytes += out->size + out->tail_size;
+        stream->heads -= stream_head_bytes(out);
         pod_list_push_back(batch, item);
         bool full =
             bytes >= settings->batch_bytes || ++count == settings->batch_count;
@@ -153,7 +187,7 @@ static void stream_written_here(struct rpc_stream *stream)
     bool apart = now_ns - stream->sent_ns >= STREAM_APART_NS;
     stream->sent_ns = now_ns;
     bool all = apart && !stream->over && !stream->closing && !stream->above &&
-               pod_list_empty(&stream->queue);
+               !stream->read_waiting && pod_list_empty(&stream->queue);
     if (all) {
         stream->writing = false;
         stream->pending--;
@@ -217,6 +251,7 @@ static bool stream_queue(struct rpc_stream *stream,
     if (keep) {
         pod_list_push_back(&stream->queue, &owned_out->link);
         stream->queued_bytes += owned_out->size + owned_out->tail_size;
+        stream->heads += stream_head_bytes(owned_out);
         if (stream->settings.high_water != 0 &&
             stream->queued_bytes > stream->settings.high_water)
             stream->above = true;
@@ -294,8 +329,11 @@ static void stream_written(struct rpc_tag *tag, bool ok)
                    stream->queued_bytes < stream->settings.low_water;
     if (drained)
         stream->above = false;
+    bool read = stream_goes_on_locked(stream);
     pod_mutex_unlock(&stream->lock);
     stream_do(stream, &turn);
+    if (read)
+        stream_start_read(stream);
     if (drained && stream->events.drained != NULL)
         stream->events.drained(stream->arg);
     stream_settle(stream);
@@ -310,18 +348,12 @@ static void stream_closed(struct rpc_tag *tag, bool ok)
 
 // -------------------------------------------------------------------- reading
 
-static void stream_start_read(struct rpc_stream *stream)
-{
-    grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
-    op.data.recv_message.recv_message = &stream->reading;
-    rpc_start(stream->call, &op, 1, &stream->read_tag);
-}
-
-// Reads on unless paused; the tag of the last read counts until then.
+// Reads on unless paused, or too much is queued; the tag of the last read
+// counts until then.
 static void stream_read_on(struct rpc_stream *stream)
 {
     pod_mutex_lock(&stream->lock);
-    bool wait = stream->paused && !stream->over;
+    bool wait = stream_holds_back_locked(stream) && !stream->over;
     bool read = !wait && !stream->over;
     stream->read_waiting = wait;
     if (read)
@@ -423,11 +455,8 @@ void rpc_stream_pause(struct rpc_stream *stream)
 void rpc_stream_resume(struct rpc_stream *stream)
 {
     pod_mutex_lock(&stream->lock);
-    bool read = stream->read_waiting && !stream->over;
     stream->paused = false;
-    stream->read_waiting = false;
-    if (read)
-        stream->pending++;
+    bool read = stream_goes_on_locked(stream);
     pod_mutex_unlock(&stream->lock);
     if (read)
         stream_start_read(stream);
@@ -452,6 +481,7 @@ static void stream_status(struct rpc_tag *tag, bool ok)
     stream->over = true;
     pod_list_splice(&dropped, &stream->queue);
     stream->queued_bytes = 0;
+    stream->heads = 0;
     pod_mutex_unlock(&stream->lock);
     stream_drop_queue(&dropped);
     stream_settle(stream);

@@ -191,6 +191,12 @@ static void worker_lost(void *arg, const struct pod_err *err)
     pod_log(POD_LOG_ERROR, "worker", "the device is lost: %s", err->text);
 }
 
+void worker_staged_unref(struct worker_staged *staged)
+{
+    if (atomic_fetch_sub(&staged->refs, 1) == 1)
+        pod_free(staged);
+}
+
 static void worker_fini(struct worker *worker)
 {
     worker->driver->ops->free(worker->driver);
@@ -198,6 +204,7 @@ static void worker_fini(struct worker *worker)
     pod_map_fini(&worker->sessions);
     pod_free(worker->deps);
     pod_free(worker->loads);
+    worker_staged_unref(worker->staged);
     pod_cond_fini(&worker->changed);
     pod_mutex_fini(&worker->lock);
     pod_free(worker);
@@ -208,8 +215,10 @@ enum pod_code worker_new(const struct worker_options *options,
 {
     struct worker *worker = pod_calloc(1, sizeof(*worker));
     struct pod_sched *sched = pod_sched_new();
-    if (worker == NULL || sched == NULL) {
+    struct worker_staged *staged = pod_calloc(1, sizeof(*staged));
+    if (worker == NULL || sched == NULL || staged == NULL) {
         pod_free(worker);
+        pod_free(staged);
         pod_sched_free(sched);
         options->driver->ops->free(options->driver);
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
@@ -219,10 +228,13 @@ enum pod_code worker_new(const struct worker_options *options,
     pod_list_init(&worker->turns);
     pod_list_init(&worker->sweeps);
     worker->sched = sched;
+    atomic_init(&staged->refs, 1);
+    worker->staged = staged;
     worker->driver = options->driver;
     worker->clock = options->clock;
     worker->gone_ns = options->gone_ns;
     worker->staging_bytes = options->staging_bytes;
+    worker->client_bytes = options->client_bytes;
     worker->next_driver_op = 1;
     struct pod_driver_observer observer = {
         .ready = worker_ready, .lost = worker_lost, .arg = worker};

@@ -165,9 +165,15 @@ struct worker_request {
 struct worker_options {
     struct pod_driver *driver; // not opened; freed with the worker
     struct pod_clock clock;
-    int64_t gone_ns;        // how long a session without streams is kept
-    uint64_t staging_bytes; // of data that operations wait with; more is
-                            // refused with STAGING_FULL. 0: no bound
+    int64_t gone_ns; // how long a session without streams is kept
+    // Of data that operations wait with, or read until the client has taken it;
+    // more is refused with STAGING_FULL. 0: no bound.
+    uint64_t staging_bytes;
+    // Of all else that is held for clients: their operations, handles, and how
+    // operations ended. While they have it, operations are refused with
+    // TOO_MANY_REQUESTS, and those that free things when they have an eighth
+    // more. 0: no bound.
+    uint64_t client_bytes;
 };
 
 // Makes it and opens the driver. The driver becomes the worker's in any case.

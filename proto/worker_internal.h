@@ -17,6 +17,8 @@
 #ifndef POD_PROTO_WORKER_INTERNAL_H
 #define POD_PROTO_WORKER_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "core/base/list.h"
 #include "core/base/lock.h"
 #include "core/base/map.h"
@@ -45,8 +47,16 @@ enum worker_object_kind {
 
 struct worker_op;
 
+// An operation of this kind takes a thing away.
+static inline bool worker_drops(enum worker_kind kind)
+{
+    return kind == WORKER_DEALLOCATE || kind == WORKER_FREE_PROGRAM ||
+           kind == WORKER_UNLOAD;
+}
+
 // What an operation makes, known as soon as its number is.
 struct worker_object {
+    struct worker *worker;
     uint64_t number;
     enum worker_object_kind kind;
     uint64_t driver_op;
@@ -113,6 +123,8 @@ struct worker_op {
     struct pod_list member;  // in the session's op_list until it has ended
     struct pod_list waiting; // of a stand-in: in the session's forwards
     struct pod_list visit;   // in the list of worker_link_mark_locked
+    size_t kept;             // of worker.kept
+    size_t staged;           // of worker.staged: what it is to read
     struct pod_err *err;     // NULL: none; owned unless it is shared
     uint64_t root;
     struct pod_blob *result;
@@ -160,6 +172,7 @@ struct worker_session {
     struct pod_list object_list;
     struct worker_ids done;
     struct worker_ids failed;
+    size_t kept;       // of worker.kept: for these numbers
     uint64_t next_own; // number of the worker's own operations
     uint64_t floor;    // numbers below count as done and are not remembered
     struct pod_map failures;
@@ -177,6 +190,13 @@ struct worker_session {
     int64_t expires_ns;
 };
 
+// Bytes of data that operations hold, and of what was read until it has left.
+// gRPC may let go of that after the worker is gone.
+struct worker_staged {
+    atomic_long refs;
+    _Atomic uint64_t bytes;
+};
+
 struct worker {
     struct pod_mutex lock; // guards all that is not constant
     struct pod_cond changed;
@@ -187,7 +207,8 @@ struct worker {
     bool flushing;
     uint64_t next_driver_op;
     uint64_t open_ops;
-    uint64_t staged;                // bytes of data that operations hold
+    struct worker_staged *staged; // with a reference
+    uint64_t kept;                // bytes of all else that is held for clients
     struct worker_core_load *loads; // by core
     bool ready;                     // the driver is open
     bool known_only; // what is being submitted waits for nothing to come
@@ -200,8 +221,21 @@ struct worker {
     struct pod_clock clock;
     int64_t gone_ns;
     uint64_t staging_bytes;
+    uint64_t client_bytes;
     struct pod_driver_info info;
 };
+
+// --------------------------------------------------------------- its memory
+
+// What goes with each thing that is held for a client: a node of the scheduler,
+// places in maps and lists, what the allocator adds.
+enum { WORKER_MORE_BYTES = 128 };
+
+// Clients have as much of it as they may.
+static inline bool worker_is_full_locked(const struct worker *worker)
+{
+    return worker->client_bytes != 0 && worker->kept >= worker->client_bytes;
+}
 
 // ------------------------------------------------------------------- worker.c
 
@@ -214,6 +248,7 @@ static inline int64_t worker_now(const struct worker *worker)
 void worker_todo_locked(struct worker_op *op, unsigned bits);
 // Does all that is to be done; drops and takes the lock.
 void worker_flush_locked(struct worker *worker);
+void worker_staged_unref(struct worker_staged *staged);
 // A step of the scheduler, and what follows for the operations.
 enum pod_code
 worker_step_locked(struct worker *worker, const struct pod_sched_event *event,
@@ -252,6 +287,12 @@ void worker_op_free_locked(struct worker_op *op);
 void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
                           const struct worker_op *cause);
 void worker_op_settle_locked(struct worker_op *op);
+// Forgets the texts of failures.
+void worker_forget_texts_locked(struct worker_session *session);
+// Whether so many bytes more may be staged. STAGING_FULL.
+enum pod_code worker_stage_check(const struct worker *worker, uint64_t bytes,
+                                 struct pod_err *err)
+    __attribute__((warn_unused_result));
 // Sets `err` of an operation that has none yet.
 void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
                             uint64_t root);

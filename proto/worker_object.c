@@ -7,6 +7,12 @@
 
 // --------------------------------------------------------------------- objects
 
+static size_t object_bytes(const struct worker_object *object)
+{
+    return sizeof(*object) + WORKER_MORE_BYTES +
+           object->child_count * sizeof(object->children[0]);
+}
+
 void worker_object_unref_locked(struct worker_object *object)
 {
     if (object == NULL || --object->refs > 0)
@@ -14,6 +20,7 @@ void worker_object_unref_locked(struct worker_object *object)
     // Tuples nest at most POD_SHAPE_MAX_DEPTH deep (worker_op.c checks).
     for (size_t i = 0; i < object->child_count; i++)
         worker_object_unref_locked(object->children[i]);
+    object->worker->kept -= object_bytes(object);
     pod_free(object->children);
     pod_free(object);
 }
@@ -27,6 +34,7 @@ static struct worker_object *object_new(struct worker_session *session,
         pod_free(object);
         return NULL;
     }
+    object->worker = session->worker;
     object->number = number;
     object->refs = 1;
     object->nodes = 1;
@@ -35,6 +43,7 @@ static struct worker_object *object_new(struct worker_session *session,
     pod_list_init(&object->writers);
     pod_list_init(&object->member);
     pod_list_push_back(&session->object_list, &object->member);
+    object->worker->kept += object_bytes(object);
     return object;
 }
 
@@ -105,16 +114,10 @@ enum pod_code worker_object_make_locked(struct worker_op *op,
     return POD_OK;
 }
 
-static bool object_dropped_by(enum worker_kind kind)
-{
-    return kind == WORKER_DEALLOCATE || kind == WORKER_FREE_PROGRAM ||
-           kind == WORKER_UNLOAD;
-}
-
 void worker_objects_settle_locked(struct worker_op *op)
 {
     struct worker_object *made = op->makes;
-    if (op->worked && object_dropped_by(op->request.kind))
+    if (op->worked && worker_drops(op->request.kind))
         object_drop_locked(op->session, op->named[0]);
     if (op->forward) // nobody made what it stood for
         made = pod_map_get(&op->session->objects, op->request.number);
@@ -180,6 +183,7 @@ static struct worker_op *object_stand_in(struct worker_session *session,
     op->request.number = number;
     op->since_ns = event.now_ns;
     op->session = session;
+    op->kept = sizeof(*op) + WORKER_MORE_BYTES;
     pod_list_init(&op->turn);
     pod_list_init(&op->member);
     pod_list_init(&op->waiting);
@@ -189,6 +193,7 @@ static struct worker_op *object_stand_in(struct worker_session *session,
         pod_free(op);
         return NULL;
     }
+    worker->kept += op->kept;
     session->refs++;
     session->unsettled++;
     session->forward_count++;

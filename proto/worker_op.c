@@ -40,23 +40,37 @@ void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
 
 // ---------------------------------------------------------------- remembering
 
+enum { OP_FAILURE_BYTES = sizeof(struct worker_failure) + WORKER_MORE_BYTES };
+
 static void op_forget_one_locked(struct worker_session *session,
                                  struct worker_failure *failure)
 {
     (void)pod_map_remove(&session->failures, failure->number);
     pod_list_remove(&failure->link);
+    session->worker->kept -= OP_FAILURE_BYTES;
     pod_free(failure);
+}
+
+// Before another text is remembered. false: it cannot be.
+static bool op_make_room_locked(struct worker_session *session)
+{
+    bool full = worker_is_full_locked(session->worker);
+    if (session->failures.count >= WORKER_MAX_FAILURES ||
+        (full && session->failures.count > 0))
+        op_forget_one_locked(session,
+                             POD_CONTAINER(session->failure_list.next,
+                                           struct worker_failure, link));
+    else if (full)
+        return false;
+    return true;
 }
 
 static void op_remember_text_locked(struct worker_session *session,
                                     uint64_t number, const struct pod_err *err,
                                     uint64_t root)
 {
-    if (session->failures.count >= WORKER_MAX_FAILURES)
-        op_forget_one_locked(session,
-                             POD_CONTAINER(session->failure_list.next,
-                                           struct worker_failure, link));
-    struct worker_failure *failure = pod_malloc(sizeof(*failure));
+    struct worker_failure *failure =
+        op_make_room_locked(session) ? pod_malloc(sizeof(*failure)) : NULL;
     if (failure == NULL)
         return;
     *failure =
@@ -66,6 +80,7 @@ static void op_remember_text_locked(struct worker_session *session,
         return;
     }
     pod_list_push_back(&session->failure_list, &failure->link);
+    session->worker->kept += OP_FAILURE_BYTES;
 }
 
 // Remembers how a number ended.
@@ -78,6 +93,14 @@ static void op_remember_locked(struct worker_session *session, uint64_t number,
     }
     worker_ids_add(&session->failed, number);
     op_remember_text_locked(session, number, err, root);
+}
+
+void worker_forget_texts_locked(struct worker_session *session)
+{
+    while (!pod_list_empty(&session->failure_list))
+        op_forget_one_locked(session,
+                             POD_CONTAINER(session->failure_list.next,
+                                           struct worker_failure, link));
 }
 
 void worker_forget(struct worker_session *session, uint64_t number)
@@ -178,12 +201,15 @@ void worker_op_free_locked(struct worker_op *op)
     for (size_t i = 0; i < op->named_count; i++)
         worker_object_unref_locked(op->named[i]);
     pod_free(op->named);
+    op->session->worker->kept -= op->kept;
+    (void)atomic_fetch_sub(&op->session->worker->staged->bytes, op->staged);
     worker_object_unref_locked(op->makes);
     worker_gang_unref_locked(op->gang);
     worker_err_free(op->err);
     pod_blob_unref(op->result);
     if (op->request.data != NULL)
-        op->session->worker->staged -= op->request.data->size;
+        (void)atomic_fetch_sub(&op->session->worker->staged->bytes,
+                               op->request.data->size);
     pod_blob_unref(op->request.data);
     pod_trace_unref(op->request.origin.trace);
     op_owned_free(&op->request);
@@ -205,6 +231,8 @@ static struct worker_op *op_new(struct worker_session *session,
         return NULL;
     struct pod_driver_launch *launches = worker_op_launches(op);
     op->session = session;
+    op->kept = sizeof(*op) + bytes + WORKER_MORE_BYTES;
+    session->worker->kept += op->kept;
     op->request = *request;
     op->request.launches = launches;
     (void)pod_trace_ref(request->origin.trace);
@@ -212,7 +240,8 @@ static struct worker_op *op_new(struct worker_session *session,
         memcpy(launches, request->launches, bytes);
     if (request->data != NULL) {
         (void)pod_blob_ref(request->data);
-        session->worker->staged += request->data->size;
+        (void)atomic_fetch_add(&session->worker->staged->bytes,
+                               request->data->size);
     }
     if (request->shape != NULL)
         op->shape = *request->shape; // an array's shape owns nothing
@@ -251,6 +280,7 @@ static enum pod_code op_describe_tuple(struct worker_op *op,
         if (child->kind == WORKER_NO_OBJECT || child == object)
             continue;
         object->children[object->child_count++] = child;
+        op->session->worker->kept += sizeof(object->children[0]);
         child->refs++;
         object->nodes += child->nodes;
         if (child->depth >= object->depth)
@@ -305,6 +335,48 @@ static bool op_came_before(const struct worker_session *session,
            worker_ids_has(&session->failed, number);
 }
 
+enum pod_code worker_stage_check(const struct worker *worker, uint64_t bytes,
+                                 struct pod_err *err)
+{
+    uint64_t staged = atomic_load(&worker->staged->bytes);
+    if (worker->staging_bytes == 0 || (staged <= worker->staging_bytes &&
+                                       bytes <= worker->staging_bytes - staged))
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_STAGING_FULL,
+                       "%" PRIu64 " bytes more than %" PRIu64
+                       " that wait; %" PRIu64 " may",
+                       bytes, staged, worker->staging_bytes);
+}
+
+// What the worker has for its clients is not used up.
+static enum pod_code op_admit_memory(const struct worker *worker,
+                                     const struct worker_request *request,
+                                     struct pod_err *err)
+{
+    uint64_t more = worker_drops(request->kind) ? worker->client_bytes / 8 : 0;
+    if (worker_is_full_locked(worker) &&
+        worker->kept - worker->client_bytes >= more)
+        return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
+                           "the operations and handles of all clients of this "
+                           "worker take %" PRIu64 " bytes; %" PRIu64 " may",
+                           worker->kept, worker->client_bytes);
+    if (request->data == NULL)
+        return POD_OK;
+    return worker_stage_check(worker, request->data->size, err);
+}
+
+// Numbers as intervals take what they have room for.
+static bool op_reserve_locked(struct worker_session *session,
+                              struct worker_ids *ids, size_t room)
+{
+    size_t before = ids->capacity;
+    bool reserved = worker_ids_reserve(ids, room, WORKER_MAX_INTERVALS);
+    size_t bytes = (ids->capacity - before) * sizeof(ids->items[0]);
+    session->kept += bytes;
+    session->worker->kept += bytes;
+    return reserved;
+}
+
 static enum pod_code op_admit(struct worker_session *session,
                               const struct worker_request *request,
                               struct pod_err *err)
@@ -319,18 +391,14 @@ static enum pod_code op_admit(struct worker_session *session,
     if (op_came_before(session, number))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "op-%" PRIu64 " came before", number);
-    const struct worker *worker = session->worker;
-    if (request->data != NULL && worker->staging_bytes != 0 &&
-        request->data->size > worker->staging_bytes - worker->staged)
-        return pod_err_set(
-            err, POD_REASON_STAGING_FULL,
-            "%zu bytes more than %" PRIu64 " that wait; %" PRIu64 " may",
-            request->data->size, worker->staged, worker->staging_bytes);
+    enum pod_code code = op_admit_memory(session->worker, request, err);
+    if (code != POD_OK)
+        return code;
     if (session->unsettled >= WORKER_MAX_OPEN)
         return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
                            "%d operations are open", WORKER_MAX_OPEN);
-    if (!worker_ids_reserve(&session->done, room, WORKER_MAX_INTERVALS) ||
-        !worker_ids_reserve(&session->failed, room, WORKER_MAX_INTERVALS))
+    if (!op_reserve_locked(session, &session->done, room) ||
+        !op_reserve_locked(session, &session->failed, room))
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the numbers of operations");
     return POD_OK;
@@ -341,9 +409,15 @@ static enum pod_code op_admit(struct worker_session *session,
 static void op_never_locked(struct worker_session *session, uint64_t number,
                             const struct pod_err *err)
 {
-    if (session->ending != WORKER_LIVES || op_came_before(session, number) ||
-        !worker_ids_reserve(&session->failed, session->unsettled + 1,
-                            WORKER_MAX_INTERVALS))
+    size_t room = session->unsettled + 1;
+    const struct worker_ids *failed = &session->failed;
+    if (session->ending != WORKER_LIVES || op_came_before(session, number))
+        return;
+    // What is refused because there is no more memory takes no more.
+    if (worker_is_full_locked(session->worker) &&
+        failed->capacity - failed->count < room)
+        return;
+    if (!op_reserve_locked(session, &session->failed, room))
         return;
     struct worker_op *stand_in = pod_map_get(&session->ops, number);
     op_remember_locked(session, number, err, 0);
@@ -394,6 +468,17 @@ static enum pod_code op_link_locked(struct worker_op *op,
     return code;
 }
 
+// What it takes since it was linked.
+static void op_keep_more_locked(struct worker_op *op)
+{
+    struct worker *worker = op->session->worker;
+    size_t bytes = op->named_count * sizeof(op->named[0]) +
+                   op->use_count * sizeof(op->uses[0]) +
+                   worker->dep_count * sizeof(worker->deps[0]);
+    op->kept += bytes;
+    worker->kept += bytes;
+}
+
 // What was refused, or could not be submitted, ends without the scheduler.
 static void op_end_alone_locked(struct worker_op *op, const struct pod_err *err,
                                 uint64_t root)
@@ -412,6 +497,7 @@ static void op_submit_locked(struct worker_op *op,
     uint64_t root = 0;
     op_adopt_locked(op);
     enum pod_code code = op_link_locked(op, request, &root, &err);
+    op_keep_more_locked(op);
     struct pod_sched_event event = {
         .kind = POD_SCHED_SUBMIT,
         .now_ns = worker_now(worker),

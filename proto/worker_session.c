@@ -12,11 +12,10 @@
 
 // ------------------------------------------------------------------ references
 
-static void session_free(struct worker_session *session)
+static void session_free_locked(struct worker_session *session)
 {
-    struct pod_list *item;
-    while ((item = pod_list_pop_front(&session->failure_list)) != NULL)
-        pod_free(POD_CONTAINER(item, struct worker_failure, link));
+    worker_forget_texts_locked(session);
+    session->worker->kept -= session->kept;
     pod_map_fini(&session->failures);
     pod_map_fini(&session->ops);
     pod_map_fini(&session->objects);
@@ -28,7 +27,7 @@ static void session_free(struct worker_session *session)
 void worker_session_unref_locked(struct worker_session *session)
 {
     if (--session->refs == 0)
-        session_free(session);
+        session_free_locked(session);
 }
 
 void worker_session_unref(struct worker_session *session)
@@ -80,9 +79,9 @@ enum pod_code worker_open(struct worker *worker, uint64_t id, int64_t idle_ns,
                            WORKER_MAX_SESSIONS);
     else if (!pod_map_put(&worker->sessions, id, session))
         code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    pod_mutex_unlock(&worker->lock);
     if (code != POD_OK)
-        session_free(session);
+        session_free_locked(session);
+    pod_mutex_unlock(&worker->lock);
     return code;
 }
 

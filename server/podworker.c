@@ -44,6 +44,7 @@ struct podworker_settings {
     int64_t max_idle_ns;
     int64_t latency_ns;
     uint64_t staging_bytes;
+    uint64_t client_bytes;
     char *log_format;
     char *log_level;
 };
@@ -174,7 +175,10 @@ static const struct pod_setting podworker_table[] = {
     {"hbm", POD_SETTING_BYTES, AT(hbm_bytes), "memory of each core [1GiB]",
      NULL},
     {"staging-bytes", POD_SETTING_BYTES, AT(staging_bytes),
-     "bound of data that operations wait with [8GiB]", NULL},
+     "bound of data that operations wait with or have read [8GiB]", NULL},
+    {"client-bytes", POD_SETTING_BYTES, AT(client_bytes),
+     "bound of what clients' operations and handles take, all together [2GiB]",
+     NULL},
     {"latency", POD_SETTING_DURATION, AT(latency_ns),
      "simulated: each device call takes this long", NULL},
     {"tls-cert", POD_SETTING_TEXT, AT(tls_cert),
@@ -304,10 +308,11 @@ static enum pod_code podworker_make_worker(struct podworker *program,
                                            struct pod_err *err)
 {
     struct host_share share;
-    struct worker_options options = {.clock = pod_clock_system,
-                                     .gone_ns = 30 * POD_NS_PER_S,
-                                     .staging_bytes =
-                                         program->settings.staging_bytes};
+    struct worker_options options = {
+        .clock = pod_clock_system,
+        .gone_ns = 30 * POD_NS_PER_S,
+        .staging_bytes = program->settings.staging_bytes,
+        .client_bytes = program->settings.client_bytes};
     enum pod_code code = host_share_init(&program->slice, &share, err);
     // Host 0 is this worker, host 1 all others.
     program->hub = pod_gang_hub_new(2);
@@ -502,6 +507,7 @@ int main(int argc, char **argv)
                      .hosts = 1,
                      .hbm_bytes = UINT64_C(1) << 30,
                      .staging_bytes = UINT64_C(8) << 30,
+                     .client_bytes = UINT64_C(2) << 30,
                      .max_idle_ns = 3600 * POD_NS_PER_S}};
     int code = podworker_run(&program, argc, argv);
     pod_config_fini(podworker_table, PODWORKER_TABLE_COUNT, &program.settings);

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import grpc
@@ -16,6 +17,7 @@ from worker_client import (
     E,
     Failed,
     S,
+    Stream,
     Worker,
     X,
     add_program,
@@ -463,6 +465,97 @@ def case_staging_is_bounded():
             raise Failed("staging is not given back")
         number += 1
     c.close()
+    worker.stop()
+
+
+class LateStream(Stream):
+    """A stream whose answers are not taken before they are asked for."""
+
+    def __init__(self, client):
+        self.wanted = threading.Event()
+        path = "/tpu_driver.CloudTpuDriver/StreamExecute"
+        super().__init__(client.channel, path,
+                         lambda m: S.StreamResponse.FromString(m).entry)
+        client.streams.append(self)
+
+    def read(self):
+        self.wanted.wait()
+        super().read()
+
+
+def case_what_was_read_is_staged_until_it_has_left():
+    worker = Worker("--staging-bytes", "1MiB")
+    c, size = Client(worker), 600 << 10
+    s, late = c.stream(), LateStream(c)
+    c.run(s, c.alloc(c.number(), size))
+
+    def read():
+        number = c.number()
+        status = c.run(s, c.read(number, 1))[number].status
+        if status.code:
+            equal(status.code, EXHAUSTED, status.message)
+        return status.code
+
+    equal(read(), 0, "a read that is taken")
+    first = c.last + 1
+
+    def refused():
+        """Some are on their way before the client has to take one."""
+        c.send(late, c.read(c.number(), 1))
+        return read() == EXHAUSTED
+
+    until(refused, "what is not taken counts", LIMIT)
+    late.wanted.set()
+    sent = (c.last + 1 - first) // 2
+    got = set(codes(c.answers(late, sent)).values())
+    equal(got <= {0, EXHAUSTED}, True, f"the late ones: {got}")
+    until(lambda: read() == 0, "what was taken does not count", LIMIT)
+    c.close()
+    worker.stop()
+
+
+def refused_together(answers):
+    """The numbers that were refused because all clients keep too much."""
+    found = [n for n, answer in answers.items() if answer.status.code]
+    for number in found:
+        status = answers[number].status
+        equal(status.code, EXHAUSTED, status.message)
+        if "all clients of this worker" not in status.message:
+            raise Failed(status.message)
+    return found
+
+
+def case_clients_are_bounded_together():
+    """What waits for one client, and the handles of another, are too much."""
+    pending, step = 600, 100
+    worker = Worker("--client-bytes", "1MiB")
+    a, b = Client(worker), Client(worker)
+    sa, sb = a.stream(), b.stream()
+    never = 1 << 20
+    a.send(sa, *(a.alloc(n, 8, waits=[never]) for n in range(1, pending)))
+    # They have come when this one has: alone, they are no more than may be.
+    equal(codes(a.run(sa, a.alloc(pending, 8))), {pending: 0}, "a alone")
+    made, refused = 0, []
+    while not refused:
+        equal(made < 10 * pending, True, "the second client has a bound")
+        numbers = range(made + 1, made + step + 1)
+        refused = refused_together(b.run(sb, *(b.alloc(n, 8) for n in numbers)))
+        made += step
+    equal(made > step, True, "the second client has something")
+    # The first is told the same.
+    equal(refused_together(a.run(sa, a.alloc(pending + 1, 8))), [pending + 1])
+    # Who frees things is heard, and can then go on.
+    freed = [b.free(made + n, n) for n in range(1, step + 1)]
+    equal(refused_together(b.run(sb, *freed)), [], "frees")
+    last = made + step + 1
+    equal(codes(b.run(sb, b.alloc(last, 8))), {last: 0}, "after the frees")
+    # What a client kept is given back when it goes, soon.
+    a.close()
+    b.last = last
+    until(lambda: not refused_together(
+        b.run(sb, *(b.alloc(b.number(), 8) for _ in range(2 * step)))),
+        "the room of a closed client", LIMIT)
+    b.close()
     worker.stop()
 
 

@@ -274,6 +274,47 @@ static void test_stream_marks_and_pause(void **state)
     assert_int_equal(rpc_stream_queued(f->client.stream), 0);
 }
 
+// Who has much to send to one that does not take it does not read either.
+static void test_stream_holds_back(void **state)
+{
+    struct fixture *f = *state;
+    struct rpc_stream_settings settings_back = settings;
+    struct pod_err err = POD_ERR_NONE;
+    struct seen other;
+    enum { COUNT = 64 };
+    settings_back.hold_bytes = 1 << 20;
+    seen_init(&other);
+    assert_int_equal(rpc_stream_open(f->channel, "/t.S/Stream", &settings_back,
+                                     &client_events, &f->client,
+                                     &f->client.stream, &err),
+                     POD_OK);
+    rpc_stream_pause(served_stream(f));
+    char *big = calloc(1, 1 << 20);
+    assert_non_null(big);
+    for (int i = 0; i < COUNT; i++)
+        rpc_stream_send(f->client.stream, bytes_out(big, 1 << 20));
+    free(big);
+    // A read that had begun is not taken back.
+    rpc_stream_send(f->served.stream, bytes_out("first", 5));
+    await(&f->client, &f->client.messages, 1);
+    rpc_stream_send(f->served.stream, bytes_out("second", 6));
+    // What comes later on the same connection has come.
+    struct rpc_unary unary = {.method = "/t.S/Echo",
+                              .timeout_ns = WAIT_NS * POD_NS_PER_S,
+                              .done = on_reply,
+                              .arg = &other};
+    assert_int_equal(
+        rpc_unary_start(f->channel, &unary, bytes_out("x", 1), NULL, &err),
+        POD_OK);
+    await(&other, &other.messages, 1);
+    assert_int_equal(f->client.messages, 1);
+    rpc_stream_resume(f->served.stream);
+    await(&f->client, &f->client.messages, 2);
+    assert_int_equal(f->client.last_size, 6);
+    await(&other, &other.ended, 1);
+    seen_fini(&other);
+}
+
 static void test_stream_without_memory_breaks(void **state)
 {
     struct fixture *f = *state;
@@ -409,6 +450,7 @@ int main(void)
         WITH(test_stream_keeps_messages),
         WITH(test_stream_sends_soon),
         WITH(test_stream_marks_and_pause),
+        WITH(test_stream_holds_back),
         WITH(test_stream_without_memory_breaks),
         WITH(test_server_stop_ends_streams),
         WITH(test_refused_connection),

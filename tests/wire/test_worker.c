@@ -37,6 +37,8 @@ static char cases[][48] = {
     "many_entries_in_a_message",
     "large_transfer",
     "staging_is_bounded",
+    "what_was_read_is_staged_until_it_has_left",
+    "clients_are_bounded_together",
     "clients_side_by_side",
     "close_ends_what_is_pending",
     "half_close_waits_for_answers",
