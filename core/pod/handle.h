@@ -49,11 +49,10 @@ struct pod_buffer {
     struct pod_list tuples;  // pod_tuple_place.link: in live ones
     // Tuples. The records are valid while the tuple is not freed.
     uint64_t *child_numbers;
-    struct pod_buffer **children;
-    struct pod_tuple_place *places; // as many
+    struct pod_buffer **children; // their places stand behind (op_new.c)
     size_t child_count;
     uint32_t depth; // of tuples in tuples; 0 for an array
-    size_t nodes;   // buffers in it, itself counted
+    uint32_t nodes; // buffers in it, itself counted
 };
 
 // What the hosts compiled, shared by programs with equal content.

@@ -115,30 +115,41 @@ static bool op_new_buffer(struct pod_op *op, bool shaped)
     return true;
 }
 
+// The places stand behind the children.
+static struct pod_tuple_place *op_places(struct pod_buffer **children,
+                                         size_t count)
+{
+    return (struct pod_tuple_place *)(void *)(children + count);
+}
+
 bool pod_tuple_room(struct pod_buffer *tuple, size_t count)
 {
     tuple->child_numbers = pod_calloc(count, sizeof(uint64_t));
-    tuple->children = pod_calloc(count, sizeof(struct pod_buffer *));
-    tuple->places = pod_calloc(count, sizeof(*tuple->places));
-    for (size_t i = 0; tuple->places != NULL && i < count; i++) {
-        pod_list_init(&tuple->places[i].link);
-        tuple->places[i].tuple = tuple;
+    tuple->children = pod_calloc(count, sizeof(struct pod_buffer *) +
+                                            sizeof(struct pod_tuple_place));
+    if (tuple->child_numbers == NULL || tuple->children == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct pod_tuple_place *place = &op_places(tuple->children, count)[i];
+        pod_list_init(&place->link);
+        place->tuple = tuple;
     }
-    return tuple->child_numbers != NULL && tuple->children != NULL &&
-           tuple->places != NULL;
+    return true;
 }
 
 void pod_tuple_hold_locked(struct pod_buffer *buffer)
 {
     for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
-        pod_list_push_back(&buffer->children[i]->tuples,
-                           &buffer->places[i].link);
+        pod_list_push_back(
+            &buffer->children[i]->tuples,
+            &op_places(buffer->children, buffer->child_count)[i].link);
 }
 
 void pod_tuple_let_go_locked(struct pod_buffer *buffer)
 {
     for (size_t i = 0; buffer->is_tuple && i < buffer->child_count; i++)
-        pod_list_remove(&buffer->places[i].link);
+        pod_list_remove(
+            &op_places(buffer->children, buffer->child_count)[i].link);
 }
 
 // One element, repeated: as much as one piece of the transfer needs.
@@ -436,7 +447,6 @@ static void op_free_buffer(struct pod_buffer *buffer)
     pod_free(buffer->shape);
     pod_free(buffer->child_numbers);
     pod_free(buffer->children);
-    pod_free(buffer->places);
     pod_free(buffer);
 }
 

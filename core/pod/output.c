@@ -125,7 +125,7 @@ static void output_become_tuple(struct pod_op *op, size_t count)
     tuple->shape_unknown = false;
     tuple->child_count = count;
     tuple->depth = 1;
-    tuple->nodes = count + 1;
+    tuple->nodes = (uint32_t)count + 1;
 }
 
 static void output_written_locked(struct pod *pod, struct pod_buffer *leaf,
