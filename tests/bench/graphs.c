@@ -7,7 +7,8 @@
 // The hosts are fakes that keep their calls. All operations wait for one that
 // is not answered, so that what is measured ends with their admission; then
 // the graph is cancelled, which is measured too. Times are of the processor:
-// all is done by one thread.
+// all is done by one thread. Bytes are of the heap: with what was read, and
+// with that let go.
 #include <jansson.h>
 #include <malloc.h>
 #include <setjmp.h>
@@ -129,11 +130,20 @@ static void bench_read_json(struct api_graph *graph, const char *body,
     assert_int_equal(api_graph_read_json(graph, &err), POD_OK);
 }
 
+static double bench_heap(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return (double)(info.uordblks + info.hblkhd);
+}
+
 struct bench_times {
     double read;
     double submit;
     double end; // what was read is let go
     double cancel;
+    double most; // bytes
+    double kept;
 };
 
 static struct bench_times bench_graph(const char *body, size_t length,
@@ -151,6 +161,7 @@ static struct bench_times bench_graph(const char *body, size_t length,
     fake_ready(fix.host[0]);
     fake_ready(fix.host[1]);
     (void)fixture_allocate(&fix, 0, 0);
+    double heap = bench_heap();
     double begin = bench_now();
     api_graph_init(&graph, fix.pod);
     if (by_lines)
@@ -160,9 +171,11 @@ static struct bench_times bench_graph(const char *body, size_t length,
     times.read = bench_now() - begin;
     assert_int_equal(api_graph_submit(&graph, &number, numbers, &err), POD_OK);
     times.submit = bench_now() - begin - times.read;
+    times.most = bench_heap() - heap;
     begin = bench_now();
     api_graph_fini(&graph);
     times.end = bench_now() - begin;
+    times.kept = bench_heap() - heap;
     begin = bench_now();
     assert_int_equal(
         pod_cancel(fix.pod, number, POD_CASCADE_NONE, NULL, &again, &err),
@@ -183,13 +196,14 @@ static void bench_rounds(bool by_lines)
     double end[BENCH_ROUNDS];
     double cancel[BENCH_ROUNDS];
     double ratio[BENCH_ROUNDS];
+    struct bench_times times = {.read = 0};
     size_t length;
     char *body = bench_body(BENCH_OPS, by_lines, &length);
 
     for (size_t i = 0; i < BENCH_ROUNDS; i++) {
         const double ns = 1e9 / BENCH_OPS;
         bare[i] = ns * bench_bare(body, length, by_lines);
-        struct bench_times times = bench_graph(body, length, by_lines);
+        times = bench_graph(body, length, by_lines);
         read[i] = times.read * ns;
         submit[i] = times.submit * ns;
         end[i] = times.end * ns;
@@ -209,6 +223,8 @@ static void bench_rounds(bool by_lines)
            bench_median_of(end, BENCH_ROUNDS));
     printf("  cancel                  %8.0f\n",
            bench_median_of(cancel, BENCH_ROUNDS));
+    printf("  heap at the end of it   %8.0f   %.0f kept; bytes an operation\n",
+           times.most / BENCH_OPS, times.kept / BENCH_OPS);
     printf("  bytes to admitted                %.2f million a second\n",
            1e3 / (reading + submitting));
     printf("  the same, of a bare parse (aim 0.60): %.2f\n",
