@@ -6,7 +6,6 @@
 #include "core/base/mem.h"
 #include "proto/grpc_driver_internal.h"
 #include "proto/shape_wire.h"
-#include "proto/wire_small.h"
 
 #include "pod_worker.pb-c.h"
 
@@ -342,42 +341,25 @@ static void pw_take_outcome(struct gd_link *link,
     pod_blob_unref(outcome.data);
 }
 
-static bool pw_receive_outcome(struct gd_link *link,
-                               const struct pod_wire_field *field,
-                               struct pod_err *err)
-{
-    static const struct wire_lean_path path = {.numbers = {FIELD_OUTCOME_DATA},
-                                               .depth = 1};
-    const ProtobufCMessageDescriptor *type =
-        &pod__worker__v1__outcome__descriptor;
-    struct pod_wire_bulk left = {.data = NULL};
-    struct wire_small memory;
-    ProtobufCMessage *whole = NULL;
-    ProtobufCMessage *message =
-        wire_small_unpack(type, field->data, field->size, &memory);
-
-    if (message == NULL) {
-        if (pod_wire_unpack_but(type, &path, field->data, field->size, &whole,
-                                &left, err) != POD_OK)
-            return false;
-        message = whole;
-    }
-    pw_take_outcome(link, (const Pod__Worker__V1__Outcome *)message, &left);
-    pod_wire_free(whole);
-    return true;
-}
-
 static bool pw_receive(struct gd_link *link, const void *data, size_t size,
                        struct pod_err *err)
 {
+    static const struct wire_lean_path path = {.numbers = {FIELD_OUTCOME_DATA},
+                                               .depth = 1};
     struct pod_wire_field field;
+    struct pod_wire_bulk left;
+    ProtobufCMessage *message;
     size_t cursor = 0;
 
     while (pod_wire_next(data, size, &cursor, &field)) {
         if (field.number != FIELD_OUTCOMES || field.wire_type != POD_WIRE_BYTES)
             continue;
-        if (!pw_receive_outcome(link, &field, err))
+        if (pod_wire_unpack_but(&pod__worker__v1__outcome__descriptor, &path,
+                                field.data, field.size, &message, &left,
+                                err) != POD_OK)
             return false;
+        pw_take_outcome(link, (const Pod__Worker__V1__Outcome *)message, &left);
+        pod_wire_free(message);
     }
     if (cursor == size)
         return true;

@@ -7,7 +7,6 @@
 #include "core/base/mem.h"
 #include "proto/pod_internal.h"
 #include "proto/shape_wire.h"
-#include "proto/wire_small.h"
 
 enum {
     POD_MAX_PRIORITY = 10,
@@ -20,7 +19,6 @@ struct pod_work {
     struct pod_service *service;
     struct worker_session *session;
     Pod__Worker__V1__Entry *entry;
-    ProtobufCMessage *whole; // it, if protobuf-c unpacked it; else NULL
     struct worker_request request;
     struct pod_shape shape;
     struct pod_driver_launch *launches;
@@ -223,7 +221,7 @@ static enum pod_code pod_build(struct pod_work *work, struct pod_err *err)
 
 // The bytes of a write stay in the stream's message if they are many. Else they
 // stay, as a program does, in the unpacked entry, and so does all that the
-// request points at; the blob then owns it. One of numbers alone has no bytes.
+// request points at; the blob then owns it.
 static enum pod_code pod_keep_bulk(struct pod_work *work,
                                    struct rpc_stream *stream,
                                    struct pod_err *err)
@@ -235,17 +233,13 @@ static enum pod_code pod_keep_bulk(struct pod_work *work,
         return POD_OK;
     }
     bool left = work->request.kind == WORKER_WRITE && work->left.data != NULL;
-    if (left)
-        work->request.data =
-            rpc_stream_keep(stream, work->left.data, work->left.size);
-    else if (work->whole == NULL)
-        work->request.data = pod_blob_new(0);
-    else
-        work->request.data = pod_wire_blob(work->whole, work->bulk);
+    work->request.data =
+        left ? rpc_stream_keep(stream, work->left.data, work->left.size)
+             : pod_wire_blob(&work->entry->base, work->bulk);
     if (work->request.data == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     if (!left)
-        work->whole = NULL;
+        work->entry = NULL;
     return POD_OK;
 }
 
@@ -317,34 +311,19 @@ static void pod_origin(struct answers *answers,
     out_origin->span = entry->span;
 }
 
-// In *memory, or in memory of its own.
-static enum pod_code pod_unpack(struct pod_work *work, const void *data,
-                                size_t size, struct wire_small *memory,
-                                struct pod_err *err)
-{
-    static const struct wire_lean_path path = {
-        .numbers = {POD_FIELD_WRITE, POD_FIELD_WRITE_DATA}, .depth = 2};
-    const ProtobufCMessageDescriptor *type =
-        &pod__worker__v1__entry__descriptor;
-    enum pod_code code = POD_OK;
-    ProtobufCMessage *message = wire_small_unpack(type, data, size, memory);
-    if (message == NULL) {
-        code = pod_wire_unpack_but(type, &path, data, size, &work->whole,
-                                   &work->left, err);
-        message = work->whole;
-    }
-    work->entry = (Pod__Worker__V1__Entry *)message;
-    return code;
-}
-
 enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
                         const void *data, size_t size, struct pod_err *err)
 {
+    static const struct wire_lean_path path = {
+        .numbers = {POD_FIELD_WRITE, POD_FIELD_WRITE_DATA}, .depth = 2};
     struct pod_work work = {.service = service, .session = answers->session};
-    struct wire_small memory;
-    enum pod_code code = pod_unpack(&work, data, size, &memory, err);
+    ProtobufCMessage *message = NULL;
+    enum pod_code code =
+        pod_wire_unpack_but(&pod__worker__v1__entry__descriptor, &path, data,
+                            size, &message, &work.left, err);
     if (code != POD_OK)
         return code;
+    work.entry = (Pod__Worker__V1__Entry *)message;
     work.pieces = rpc_stream_bulk(answers->stream, data, size);
     work.request.number = work.entry->op;
     pod_origin(answers, work.entry, &work.request.origin);
@@ -356,7 +335,8 @@ enum pod_code pod_entry(struct pod_service *service, struct answers *answers,
         pod_submit(&work, answers);
     pod_blob_unref(work.pieces);
     pod_free(work.launches);
-    pod_wire_free(work.whole);
+    if (work.entry != NULL)
+        pod_wire_free(&work.entry->base);
     return POD_OK;
 }
 

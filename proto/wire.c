@@ -1,33 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/wire.h"
 
+#include <assert.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "core/base/list.h"
 #include "core/base/mem.h"
 #include "core/base/str.h"
-#include "proto/wire_small.h"
 
-enum { WIRE_MAX_LEVELS = 4 };
+enum {
+    WIRE_MAX_LEVELS = 4,
+    WIRE_BLOCK_BYTES = 512, // enough for an operation or an outcome
+};
 
 // ------------------------------------------------------------------ unpacking
 
-struct wire_budget {
-    size_t left;
+// All that one message takes unpacked stands in a few blocks, most often in
+// one: it is freed at once, without a walk over its fields.
+struct wire_block {
+    struct wire_block *next;
+    alignas(max_align_t) unsigned char memory[];
 };
+
+struct wire_region {
+    size_t budget;
+    struct wire_block *first; // what was asked for first is at its start
+    struct wire_block *last;
+    size_t used; // of the last one
+    size_t size;
+};
+
+static void wire_free_blocks(struct wire_block *block)
+{
+    while (block != NULL) {
+        struct wire_block *next = block->next;
+        pod_free(block);
+        block = next;
+    }
+}
+
+static bool wire_grow(struct wire_region *region, size_t bytes)
+{
+    size_t size = bytes > WIRE_BLOCK_BYTES ? bytes : (size_t)WIRE_BLOCK_BYTES;
+    struct wire_block *block = NULL;
+    if (size <= SIZE_MAX - sizeof(*block))
+        block = pod_malloc(sizeof(*block) + size);
+    if (block == NULL)
+        return false;
+    block->next = NULL;
+    if (region->first == NULL)
+        region->first = block;
+    else
+        region->last->next = block;
+    region->last = block;
+    region->used = 0;
+    region->size = size;
+    return true;
+}
 
 static void *wire_alloc(void *data, size_t bytes)
 {
-    struct wire_budget *budget = data;
-    if (bytes > budget->left)
+    struct wire_region *region = data;
+    size_t align = alignof(max_align_t);
+    size_t room = (bytes / align + 1) * align;
+    if (bytes > region->budget || bytes > SIZE_MAX - align)
         return NULL;
-    budget->left -= bytes;
-    return pod_malloc(bytes);
+    if (room > region->size - region->used && !wire_grow(region, room))
+        return NULL;
+    void *taken = region->last->memory + region->used;
+    region->budget -= bytes;
+    region->used += room;
+    return taken;
 }
 
 static void wire_release(void *data, void *block)
 {
-    (void)data;
-    pod_free(block);
+    (void)data; // with the region
+    (void)block;
 }
 
 enum pod_code pod_wire_unpack(const ProtobufCMessageDescriptor *type,
@@ -35,22 +86,25 @@ enum pod_code pod_wire_unpack(const ProtobufCMessageDescriptor *type,
                               ProtobufCMessage **out_message,
                               struct pod_err *err)
 {
-    struct wire_budget left = {.left = budget};
+    struct wire_region region = {.budget = budget};
     ProtobufCAllocator allocator = {
-        .alloc = wire_alloc, .free = wire_release, .allocator_data = &left};
+        .alloc = wire_alloc, .free = wire_release, .allocator_data = &region};
     if (budget == 0 &&
         (__builtin_mul_overflow(size, (size_t)POD_WIRE_BUDGET_FACTOR,
-                                &left.left) ||
-         __builtin_add_overflow(left.left, (size_t)POD_WIRE_BUDGET_EXTRA,
-                                &left.left)))
-        left.left = SIZE_MAX;
+                                &region.budget) ||
+         __builtin_add_overflow(region.budget, (size_t)POD_WIRE_BUDGET_EXTRA,
+                                &region.budget)))
+        region.budget = SIZE_MAX;
     ProtobufCMessage *message =
         protobuf_c_message_unpack(type, &allocator, size, data);
-    if (message == NULL)
+    if (message == NULL) {
+        wire_free_blocks(region.first);
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "%s of %zu bytes is malformed, or takes too much "
                            "memory",
                            type->name, size);
+    }
+    assert((void *)message == (void *)region.first->memory);
     *out_message = message;
     return POD_OK;
 }
@@ -74,9 +128,8 @@ enum pod_code pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
 
 void pod_wire_free(ProtobufCMessage *message)
 {
-    ProtobufCAllocator allocator = {.alloc = wire_alloc, .free = wire_release};
     if (message != NULL)
-        protobuf_c_message_free_unpacked(message, &allocator);
+        wire_free_blocks(POD_CONTAINER(message, struct wire_block, memory));
 }
 
 static void wire_blob_free(void *arg, size_t size)
@@ -156,19 +209,6 @@ struct pod_wire_out *pod_wire_pack(const ProtobufCMessage *message)
     return out;
 }
 
-// NULL also: it is no small message of numbers.
-static struct pod_wire_out *wire_pack_small(const struct pod_wire_level *level)
-{
-    unsigned char bytes[WIRE_SMALL_BYTES];
-    size_t size = level->message == NULL
-                      ? 0
-                      : wire_small_pack(level->number, level->message, bytes);
-    struct pod_wire_out *out = size == 0 ? NULL : pod_wire_out_new(size);
-    if (out != NULL)
-        memcpy(out->head, bytes, size);
-    return out;
-}
-
 struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,
                                           size_t count, uint32_t number,
                                           struct pod_blob *tail,
@@ -178,13 +218,8 @@ struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,
     size_t head_sizes[WIRE_MAX_LEVELS + 1] = {0};
     size_t sizes[WIRE_MAX_LEVELS] = {0};
     size_t inner = tail == NULL ? 0 : tail_size;
-    struct pod_wire_out *out = NULL;
     if (count > WIRE_MAX_LEVELS)
         return NULL;
-    if (count == 1 && tail == NULL)
-        out = wire_pack_small(&levels[0]);
-    if (out != NULL)
-        return out;
     if (tail != NULL) {
         head_sizes[count] = wire_put_head(heads[count], number, tail_size);
         inner += head_sizes[count];
@@ -196,7 +231,8 @@ struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,
         head_sizes[i] = wire_put_head(heads[i], levels[i].number, inner);
         inner += head_sizes[i];
     }
-    out = pod_wire_out_new(inner - (tail == NULL ? 0 : tail_size));
+    struct pod_wire_out *out =
+        pod_wire_out_new(inner - (tail == NULL ? 0 : tail_size));
     if (out == NULL)
         return NULL;
     unsigned char *at = out->head;

@@ -22,7 +22,7 @@ static unsigned char walk_byte(struct pod_wire_cursor *cursor)
     return piece->data[cursor->at++ - piece->begin];
 }
 
-bool pod_wire_varint(struct pod_wire_cursor *cursor, uint64_t *out_value)
+static bool walk_varint(struct pod_wire_cursor *cursor, uint64_t *out_value)
 {
     uint64_t value = 0;
 
@@ -52,7 +52,7 @@ static bool walk_bytes(struct pod_wire_cursor *cursor, size_t *out_size)
 {
     uint64_t size = 0;
 
-    if (!pod_wire_varint(cursor, &size) || size > cursor->end - cursor->at)
+    if (!walk_varint(cursor, &size) || size > cursor->end - cursor->at)
         return false;
     cursor->at += (size_t)size;
     *out_size = (size_t)size;
@@ -64,7 +64,7 @@ static bool walk_value(struct pod_wire_cursor *cursor,
 {
     switch (field->wire_type) {
     case POD_WIRE_VARINT:
-        return pod_wire_varint(cursor, &field->value);
+        return walk_varint(cursor, &field->value);
     case POD_WIRE_FIXED64:
         return walk_fixed(cursor, 8, &field->value);
     case POD_WIRE_FIXED32:
@@ -81,7 +81,7 @@ bool pod_wire_walk(struct pod_wire_cursor *cursor,
 {
     uint64_t tag = 0;
 
-    if (!pod_wire_varint(cursor, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
+    if (!walk_varint(cursor, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
         return false;
     *out_field = (struct pod_wire_field){
         .number = (uint32_t)(tag >> 3),

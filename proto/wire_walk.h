@@ -37,9 +37,6 @@ struct pod_wire_cursor {
 // `at` is `end` exactly when the message ended well.
 bool pod_wire_walk(struct pod_wire_cursor *cursor,
                    struct pod_wire_field *out_field);
-// Takes a number that stands there without a tag, of at most ten bytes; false:
-// it is not whole.
-bool pod_wire_varint(struct pod_wire_cursor *cursor, uint64_t *out_value);
 // Copies the bytes from the cursor up to `to`, which is not behind its end, and
 // moves there.
 void pod_wire_copy(struct pod_wire_cursor *cursor, size_t to,
