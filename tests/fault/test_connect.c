@@ -97,8 +97,7 @@ static void sleepers_stop(void)
     gpr_mu_destroy(&sleepers.lock);
 }
 
-// -------------------------------------------------- what gRPC calls of the
-// libc
+// ---------------------------------------------------- gRPC's calls of the libc
 
 // gRPC calls it after connect(), and then looks at errno.
 int epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)

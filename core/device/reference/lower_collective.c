@@ -111,15 +111,14 @@ static enum pod_code collective_room(struct pod_ref_builder *builder,
     return pod_ref_slot_new(builder, total, &any->gathered, err);
 }
 
-typedef enum pod_code
-collective_lower_fn(struct pod_ref_builder *builder, uint32_t operand,
-                    const struct collective_groups *groups, uint32_t *out_slot,
-                    struct pod_err *err);
+typedef enum pod_code collective_fn(struct pod_ref_builder *builder,
+                                    uint32_t operand,
+                                    const struct collective_groups *groups,
+                                    uint32_t *out_slot, struct pod_err *err);
 
 // Lowers an instruction whose operands are exchanged one by one.
 static enum pod_code collective_each(struct pod_ref_builder *builder,
-                                     collective_lower_fn *lower,
-                                     struct pod_err *err)
+                                     collective_fn *lower, struct pod_err *err)
 {
     uint32_t count = builder->instr->operand_count;
     struct collective_groups groups = {.widest = 0};
