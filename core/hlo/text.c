@@ -63,41 +63,32 @@ static enum pod_code text_entry_layout(struct text *t)
     return POD_OK;
 }
 
+// "(1, {0})".
+static enum pod_code text_donor(struct text *t, void *message)
+{
+    Xla__HloBufferDonorProto__BufferDonorEntryProto *entry = message;
+    enum pod_code code = pod_text_need(t, '(');
+    if (code == POD_OK)
+        code = pod_text_integer(t, &entry->parameter_number);
+    if (code == POD_OK)
+        code = pod_text_need(t, ',');
+    if (code == POD_OK)
+        code = pod_text_int_list(t, '{', '}', &entry->n_parameter_shape_index,
+                                 &entry->parameter_shape_index);
+    return code == POD_OK ? pod_text_need(t, ')') : code;
+}
+
 // "{ (0, {}), (1, {0}) }".
 static enum pod_code text_buffer_donor(struct text *t)
 {
     Xla__HloBufferDonorProto *list =
         pod_text_message(t, &xla__hlo_buffer_donor_proto__descriptor);
-    size_t base = t->pointers.count;
-    enum pod_code code = pod_text_need(t, '{');
     if (list == NULL)
         return pod_text_no_memory(t);
     t->proto->buffer_donor = list;
-    if (code != POD_OK || pod_text_take(t, '}'))
-        return code;
-    do {
-        Xla__HloBufferDonorProto__BufferDonorEntryProto *entry = pod_text_message(
-            t,
-            &xla__hlo_buffer_donor_proto__buffer_donor_entry_proto__descriptor);
-        if (entry == NULL || !pod_text_push_pointer(t, entry))
-            return pod_text_no_memory(t);
-        code = pod_text_need(t, '(');
-        if (code == POD_OK)
-            code = pod_text_integer(t, &entry->parameter_number);
-        if (code == POD_OK)
-            code = pod_text_need(t, ',');
-        if (code == POD_OK)
-            code =
-                pod_text_int_list(t, '{', '}', &entry->n_parameter_shape_index,
-                                  &entry->parameter_shape_index);
-        if (code == POD_OK)
-            code = pod_text_need(t, ')');
-    } while (code == POD_OK && pod_text_take(t, ','));
-    if (code == POD_OK)
-        code = pod_text_need(t, '}');
-    if (code != POD_OK)
-        return code;
-    return pod_text_pop_pointers(t, base, &list->n_entries, &list->entries);
+    return pod_text_messages(
+        t, &xla__hlo_buffer_donor_proto__buffer_donor_entry_proto__descriptor,
+        text_donor, &list->n_entries, &list->entries);
 }
 
 static enum pod_code text_module_value(struct text *t, struct text_span name,

@@ -116,6 +116,15 @@ enum pod_code pod_text_pop_ints(struct text *t, size_t base, size_t *out_count,
 enum pod_code pod_text_pop_pointers(struct text *t, size_t base,
                                     size_t *out_count, void *out);
 
+// Reads what is behind an opening brace or a comma into a message.
+typedef enum pod_code pod_text_read_fn(struct text *t, void *message);
+// "{entry,entry}": messages of that type, each read by `read`; none in "{}".
+// *out is set to an array of pointers to them.
+enum pod_code pod_text_messages(struct text *t,
+                                const ProtobufCMessageDescriptor *type,
+                                pod_text_read_fn *read, size_t *out_count,
+                                void *out);
+
 // "{1,2}" or "[1,2]": integers between an opening and a closing bracket.
 enum pod_code pod_text_int_list(struct text *t, char open, char close,
                                 size_t *out_count, int64_t **out);

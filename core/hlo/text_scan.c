@@ -539,6 +539,27 @@ enum pod_code pod_text_pop_pointers(struct text *t, size_t base,
     return code;
 }
 
+enum pod_code pod_text_messages(struct text *t,
+                                const ProtobufCMessageDescriptor *type,
+                                pod_text_read_fn *read, size_t *out_count,
+                                void *out)
+{
+    size_t base = t->pointers.count;
+    enum pod_code code = pod_text_need(t, '{');
+    if (code != POD_OK || pod_text_take(t, '}'))
+        return code;
+    do {
+        void *message = pod_text_message(t, type);
+        if (message == NULL || !pod_text_push_pointer(t, message))
+            return pod_text_no_memory(t);
+        code = read(t, message);
+    } while (code == POD_OK && pod_text_take(t, ','));
+    if (code == POD_OK)
+        code = pod_text_need(t, '}');
+    return code == POD_OK ? pod_text_pop_pointers(t, base, out_count, out)
+                          : code;
+}
+
 enum pod_code pod_text_ints_joined(struct text *t, char by, size_t *out_count,
                                    int64_t **out)
 {

@@ -6,27 +6,18 @@
 
 // ---------------------------------------------------------- replica groups
 
+static enum pod_code values_group(struct text *t, void *message)
+{
+    Xla__ReplicaGroup *group = message;
+    return pod_text_int_list(t, '{', '}', &group->n_replica_ids,
+                             &group->replica_ids);
+}
+
 static enum pod_code values_group_list(struct text *t,
                                        Xla__HloInstructionProto *instr)
 {
-    size_t base = t->pointers.count;
-    enum pod_code code = pod_text_need(t, '{');
-    if (code != POD_OK || pod_text_take(t, '}'))
-        return code;
-    do {
-        Xla__ReplicaGroup *group =
-            pod_text_message(t, &xla__replica_group__descriptor);
-        if (group == NULL || !pod_text_push_pointer(t, group))
-            return pod_text_no_memory(t);
-        code = pod_text_int_list(t, '{', '}', &group->n_replica_ids,
-                                 &group->replica_ids);
-    } while (code == POD_OK && pod_text_take(t, ','));
-    if (code == POD_OK)
-        code = pod_text_need(t, '}');
-    if (code != POD_OK)
-        return code;
-    return pod_text_pop_pointers(t, base, &instr->n_replica_groups,
-                                 &instr->replica_groups);
+    return pod_text_messages(t, &xla__replica_group__descriptor, values_group,
+                             &instr->n_replica_groups, &instr->replica_groups);
 }
 
 enum pod_code pod_text_permutation(struct text *t, size_t *count, int32_t **out)
@@ -100,44 +91,34 @@ enum pod_code pod_text_replica_groups(struct text *t,
     return pod_text_expected(t, "replica groups");
 }
 
-// "{{0,1},{1,2}}": from, to.
+// "{0,1}": from, to.
+static enum pod_code values_pair(struct text *t, void *message)
+{
+    Xla__SourceTarget *pair = message;
+    enum pod_code code = pod_text_need(t, '{');
+    if (code == POD_OK)
+        code = pod_text_integer(t, &pair->source);
+    if (code == POD_OK)
+        code = pod_text_need(t, ',');
+    if (code == POD_OK)
+        code = pod_text_integer(t, &pair->target);
+    return code == POD_OK ? pod_text_need(t, '}') : code;
+}
+
 enum pod_code pod_text_source_target_pairs(struct text *t,
                                            Xla__HloInstructionProto *instr)
 {
-    size_t base = t->pointers.count;
-    enum pod_code code = pod_text_need(t, '{');
-    if (code != POD_OK || pod_text_take(t, '}'))
-        return code;
-    do {
-        Xla__SourceTarget *pair =
-            pod_text_message(t, &xla__source_target__descriptor);
-        if (pair == NULL || !pod_text_push_pointer(t, pair))
-            return pod_text_no_memory(t);
-        code = pod_text_need(t, '{');
-        if (code == POD_OK)
-            code = pod_text_integer(t, &pair->source);
-        if (code == POD_OK)
-            code = pod_text_need(t, ',');
-        if (code == POD_OK)
-            code = pod_text_integer(t, &pair->target);
-        if (code == POD_OK)
-            code = pod_text_need(t, '}');
-    } while (code == POD_OK && pod_text_take(t, ','));
-    if (code == POD_OK)
-        code = pod_text_need(t, '}');
-    if (code != POD_OK)
-        return code;
-    return pod_text_pop_pointers(t, base, &instr->n_source_target_pairs,
-                                 &instr->source_target_pairs);
+    return pod_text_messages(t, &xla__source_target__descriptor, values_pair,
+                             &instr->n_source_target_pairs,
+                             &instr->source_target_pairs);
 }
 
 // ----------------------------------------------------- slice, padding, window
 
 // "[start:limit]" or "[start:limit:stride]".
-static enum pod_code
-values_slice_dimension(struct text *t,
-                       Xla__HloInstructionProto__SliceDimensions *slice)
+static enum pod_code values_slice_dimension(struct text *t, void *message)
 {
+    Xla__HloInstructionProto__SliceDimensions *slice = message;
     enum pod_code code = pod_text_need(t, '[');
     slice->stride = 1;
     if (code == POD_OK)
@@ -153,23 +134,10 @@ values_slice_dimension(struct text *t,
 
 enum pod_code pod_text_slice(struct text *t, Xla__HloInstructionProto *instr)
 {
-    size_t base = t->pointers.count;
-    enum pod_code code = pod_text_need(t, '{');
-    if (code != POD_OK || pod_text_take(t, '}'))
-        return code;
-    do {
-        Xla__HloInstructionProto__SliceDimensions *slice = pod_text_message(
-            t, &xla__hlo_instruction_proto__slice_dimensions__descriptor);
-        if (slice == NULL || !pod_text_push_pointer(t, slice))
-            return pod_text_no_memory(t);
-        code = values_slice_dimension(t, slice);
-    } while (code == POD_OK && pod_text_take(t, ','));
-    if (code == POD_OK)
-        code = pod_text_need(t, '}');
-    if (code != POD_OK)
-        return code;
-    return pod_text_pop_pointers(t, base, &instr->n_slice_dimensions,
-                                 &instr->slice_dimensions);
+    return pod_text_messages(
+        t, &xla__hlo_instruction_proto__slice_dimensions__descriptor,
+        values_slice_dimension, &instr->n_slice_dimensions,
+        &instr->slice_dimensions);
 }
 
 // "low_high" or "low_high_interior".
@@ -440,64 +408,50 @@ static enum pod_code values_alias(struct text *t, struct values_alias *alias)
     return code == POD_OK ? pod_text_need(t, ')') : code;
 }
 
+static enum pod_code values_module_alias(struct text *t, void *message)
+{
+    Xla__HloInputOutputAliasProto__AliasEntryProto *entry = message;
+    struct values_alias alias = {.kind = 1};
+    enum pod_code code = values_alias(t, &alias);
+    entry->n_output_shape_index = alias.n_output;
+    entry->output_shape_index = alias.output;
+    entry->parameter_number = alias.number;
+    entry->n_parameter_shape_index = alias.n_index;
+    entry->parameter_shape_index = alias.index;
+    entry->kind = alias.kind;
+    return code;
+}
+
 enum pod_code pod_text_module_aliases(struct text *t,
                                       Xla__HloInputOutputAliasProto **out)
 {
     Xla__HloInputOutputAliasProto *list =
         pod_text_message(t, &xla__hlo_input_output_alias_proto__descriptor);
-    size_t base = t->pointers.count;
-    enum pod_code code = pod_text_need(t, '{');
     if (list == NULL)
         return pod_text_no_memory(t);
     *out = list;
-    if (code != POD_OK || pod_text_take(t, '}'))
-        return code;
-    do {
-        Xla__HloInputOutputAliasProto__AliasEntryProto *entry = pod_text_message(
-            t,
-            &xla__hlo_input_output_alias_proto__alias_entry_proto__descriptor);
-        struct values_alias alias = {.kind = 1};
-        if (entry == NULL || !pod_text_push_pointer(t, entry))
-            return pod_text_no_memory(t);
-        code = values_alias(t, &alias);
-        entry->n_output_shape_index = alias.n_output;
-        entry->output_shape_index = alias.output;
-        entry->parameter_number = alias.number;
-        entry->n_parameter_shape_index = alias.n_index;
-        entry->parameter_shape_index = alias.index;
-        entry->kind = alias.kind;
-    } while (code == POD_OK && pod_text_take(t, ','));
-    if (code == POD_OK)
-        code = pod_text_need(t, '}');
-    if (code != POD_OK)
-        return code;
-    return pod_text_pop_pointers(t, base, &list->n_entries, &list->entries);
+    return pod_text_messages(
+        t, &xla__hlo_input_output_alias_proto__alias_entry_proto__descriptor,
+        values_module_alias, &list->n_entries, &list->entries);
+}
+
+static enum pod_code values_operand_alias(struct text *t, void *message)
+{
+    Xla__OutputOperandAliasing *entry = message;
+    struct values_alias alias = {.kind = 1};
+    enum pod_code code = values_alias(t, &alias);
+    entry->n_output_shape_index = alias.n_output;
+    entry->output_shape_index = alias.output;
+    entry->operand_index = alias.number;
+    entry->n_operand_shape_index = alias.n_index;
+    entry->operand_shape_index = alias.index;
+    return code;
 }
 
 enum pod_code pod_text_operand_aliases(struct text *t,
                                        Xla__HloInstructionProto *instr)
 {
-    size_t base = t->pointers.count;
-    enum pod_code code = pod_text_need(t, '{');
-    if (code != POD_OK || pod_text_take(t, '}'))
-        return code;
-    do {
-        Xla__OutputOperandAliasing *entry =
-            pod_text_message(t, &xla__output_operand_aliasing__descriptor);
-        struct values_alias alias = {.kind = 1};
-        if (entry == NULL || !pod_text_push_pointer(t, entry))
-            return pod_text_no_memory(t);
-        code = values_alias(t, &alias);
-        entry->n_output_shape_index = alias.n_output;
-        entry->output_shape_index = alias.output;
-        entry->operand_index = alias.number;
-        entry->n_operand_shape_index = alias.n_index;
-        entry->operand_shape_index = alias.index;
-    } while (code == POD_OK && pod_text_take(t, ','));
-    if (code == POD_OK)
-        code = pod_text_need(t, '}');
-    if (code != POD_OK)
-        return code;
-    return pod_text_pop_pointers(t, base, &instr->n_output_operand_aliasing,
-                                 &instr->output_operand_aliasing);
+    return pod_text_messages(
+        t, &xla__output_operand_aliasing__descriptor, values_operand_alias,
+        &instr->n_output_operand_aliasing, &instr->output_operand_aliasing);
 }
