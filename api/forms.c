@@ -73,15 +73,8 @@ struct pod_blob *api_form_values(const struct api_form *form,
                                  const struct pod_shape *shape,
                                  struct pod_err *err)
 {
-    // A body's limit of values bounds the array before it is allocated.
-    if (!api_values_fit(shape)) {
-        (void)pod_err_set(err, POD_REASON_OUT_OF_RANGE,
-                          "arrays of more than %d elements are sent as "
-                          "application/octet-stream or application/x-npy",
-                          API_VALUES_MAX);
-        pod_err_at(err, "%s", pointer);
+    if (api_values_check(shape, pointer, err) != POD_OK)
         return NULL;
-    }
     struct pod_blob *blob =
         form_new_blob(form, (size_t)pod_shape_bytes(shape), err);
     if (blob == NULL ||

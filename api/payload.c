@@ -92,17 +92,9 @@ struct pod_blob *api_payload_values(struct api_request *req,
                                     const struct pod_shape *shape,
                                     struct pod_err *err)
 {
-    if (api_payload_undigested(req, err) != POD_OK)
+    if (api_payload_undigested(req, err) != POD_OK ||
+        api_values_check(shape, pointer, err) != POD_OK)
         return NULL;
-    // A body's limit of values bounds the array before it is allocated.
-    if (!api_values_fit(shape)) {
-        (void)pod_err_set(err, POD_REASON_OUT_OF_RANGE,
-                          "arrays of more than %d elements are sent as "
-                          "application/octet-stream or application/x-npy",
-                          API_VALUES_MAX);
-        pod_err_at(err, "%s", pointer);
-        return NULL;
-    }
     size_t size = (size_t)pod_shape_bytes(shape);
     struct pod_blob *blob = payload_new(req, size, 0, err);
     if (blob == NULL ||

@@ -282,6 +282,20 @@ bool api_values_fit(const struct pod_shape *shape)
     return true;
 }
 
+enum pod_code api_values_check(const struct pod_shape *shape,
+                               const char *pointer, struct pod_err *err)
+{
+    if (api_values_fit(shape))
+        return POD_OK;
+    enum pod_code code =
+        pod_err_set(err, POD_REASON_OUT_OF_RANGE,
+                    "arrays of more than %d elements are sent as "
+                    "application/octet-stream or application/x-npy",
+                    API_VALUES_MAX);
+    pod_err_at(err, "%s", pointer);
+    return code;
+}
+
 static void values_print_integer(enum pod_type type, const unsigned char *in,
                                  struct pod_str *out)
 {

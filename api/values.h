@@ -19,6 +19,10 @@ enum { API_VALUES_MAX = 200000 };
 // Whether an array is small enough for JSON: neither its elements nor the
 // lists of any level (an array of size 0 may have many) exceed API_VALUES_MAX.
 bool api_values_fit(const struct pod_shape *shape);
+// OUT_OF_RANGE at `pointer` if it is not: before memory is taken for it.
+enum pod_code api_values_check(const struct pod_shape *shape,
+                               const char *pointer, struct pod_err *err)
+    __attribute__((warn_unused_result));
 
 // Writes pod_shape_bytes(shape) bytes. The nesting must be the shape's.
 // Errors: WRONG_TYPE, SHAPE_MISMATCH, OUT_OF_RANGE, BAD_VALUE; err.pointer is

@@ -355,6 +355,30 @@ json_t *rest_await(struct rest *rest, const char *op)
     return event;
 }
 
+uint64_t rest_allocate(struct rest *rest, const struct pod_label *label)
+{
+    const struct pod_request request = {
+        .kind = POD_KIND_ALLOCATE,
+        .deadline_ns = POD_NEVER,
+        .labels = label,
+        .label_count = label != NULL ? 1 : 0,
+        .allocate = {.core = 0, .bytes = 8},
+    };
+    uint64_t number = 0;
+    struct pod_err err;
+    assert_int_equal(
+        pod_submit(rest_engine(rest), &request, 1, &number, NULL, &err),
+        POD_OK);
+    return number;
+}
+
+void rest_await_number(struct rest *rest, uint64_t number)
+{
+    char op[32];
+    (void)snprintf(op, sizeof(op), "op-%llu", (unsigned long long)number);
+    json_decref(rest_await(rest, op));
+}
+
 // --------------------------------------------------------------------- spin
 
 static const char rest_spin_program[] =

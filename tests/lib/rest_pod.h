@@ -86,6 +86,11 @@ json_t *rest_submit(struct rest *rest, const char *path, const char *json);
 // Waits until an operation is done; gives its event.
 json_t *rest_await(struct rest *rest, const char *op);
 
+// Without HTTP: allocates 8 bytes on core 0 with that label (NULL: none); gives
+// the operation's number. And waits until an operation is done.
+uint64_t rest_allocate(struct rest *rest, const struct pod_label *label);
+void rest_await_number(struct rest *rest, uint64_t number);
+
 // A compiled and loaded program that loops for ever, for operations that run
 // until they are cancelled.
 struct rest_spin {

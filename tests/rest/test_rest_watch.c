@@ -61,30 +61,6 @@ static json_t *next_news(struct watch_client *client)
     return message;
 }
 
-static uint64_t allocate(struct rest *rest, const struct pod_label *label)
-{
-    const struct pod_request request = {
-        .kind = POD_KIND_ALLOCATE,
-        .deadline_ns = POD_NEVER,
-        .labels = label,
-        .label_count = label != NULL ? 1 : 0,
-        .allocate = {.core = 0, .bytes = 8},
-    };
-    uint64_t number = 0;
-    struct pod_err err;
-    assert_int_equal(
-        pod_submit(rest_engine(rest), &request, 1, &number, NULL, &err),
-        POD_OK);
-    return number;
-}
-
-static void await_end(struct rest *rest, uint64_t number)
-{
-    char op[32];
-    (void)snprintf(op, sizeof(op), "op-%llu", (unsigned long long)number);
-    json_decref(rest_await(rest, op));
-}
-
 // The sequence in a cursor outside of a snapshot.
 static uint64_t sequence_of(const json_t *message)
 {
@@ -142,7 +118,7 @@ static void every_state_in_both_streams(void **state)
         json_t *hello = next_of(client, "bookmark");
         assert_int_equal(strlen(rest_text(hello, "now")), 27);
         json_decref(hello);
-        read_life(client, allocate(*state, NULL));
+        read_life(client, rest_allocate(*state, NULL));
         watch_close(client);
     }
 }
@@ -173,8 +149,8 @@ static void pages_follow_each_other(void **state)
     char query[128];
     json_t *page = get_page(*state, "?topics=buffers", 200);
     assert_int_equal(json_array_size(json_object_get(page, "changes")), 0);
-    uint64_t number = allocate(*state, NULL);
-    await_end(*state, number);
+    uint64_t number = rest_allocate(*state, NULL);
+    rest_await_number(*state, number);
     (void)snprintf(query, sizeof(query), "?topics=buffers&since=%s",
                    rest_text(page, "cursor"));
     json_decref(page);
@@ -207,7 +183,7 @@ static void *allocate_when_parked(void *arg)
         api_server_counts(rest_server(later->rest), &counts);
         sched_yield();
     } while (counts.parked == 0);
-    (void)allocate(later->rest, NULL);
+    (void)rest_allocate(later->rest, NULL);
     return NULL;
 }
 
@@ -259,7 +235,7 @@ static void last_event_id_wins(void **state)
 {
     char headers[256];
     json_t *page = get_page(*state, "", 200);
-    await_end(*state, allocate(*state, NULL));
+    rest_await_number(*state, rest_allocate(*state, NULL));
     (void)snprintf(headers, sizeof(headers), SSE "Last-Event-ID: %s\r\n",
                    rest_text(page, "cursor"));
     struct watch_client *client =
@@ -282,7 +258,7 @@ static void last_event_id_wins(void **state)
 static void settle(struct rest *rest)
 {
     for (uint64_t i = pod_last_number(rest_engine(rest)); i > 0; i--)
-        await_end(rest, i);
+        rest_await_number(rest, i);
 }
 
 static void what_is_too_old(void **state)
@@ -290,7 +266,7 @@ static void what_is_too_old(void **state)
     struct rest *rest = start(&(struct rest_options){.change_count = 16});
     (void)state;
     for (int i = 0; i < 8; i++)
-        (void)allocate(rest, NULL);
+        (void)rest_allocate(rest, NULL);
     settle(rest);
     struct watch_client *client = open_watch(rest, "?since=test-1", SSE);
     assert_int_equal(watch_status(client), 200);
@@ -299,7 +275,7 @@ static void what_is_too_old(void **state)
     assert_int_equal(sequence_of(resync),
                      pod_last_change(rest_engine(rest), false));
     json_decref(resync);
-    uint64_t number = allocate(rest, NULL);
+    uint64_t number = rest_allocate(rest, NULL);
     json_t *message = next_of(client, "event");
     char id[32];
     (void)snprintf(id, sizeof(id), "op-%llu", (unsigned long long)number);
@@ -319,7 +295,7 @@ static void a_snapshot_in_pages(void **state)
     size_t buffers = 0;
     size_t synced = 0;
     for (int i = 0; i < 1500; i++)
-        (void)allocate(*state, NULL);
+        (void)rest_allocate(*state, NULL);
     settle(*state);
     while (synced == 0) {
         json_t *page = get_page(*state, query, 200);
@@ -349,14 +325,14 @@ static void labels_and_cursors_of_a_filter(void **state)
                    "?label=who=me&topics=buffers&since=%s",
                    rest_text(page, "cursor"));
     json_decref(page);
-    await_end(*state, allocate(*state, NULL));
+    rest_await_number(*state, rest_allocate(*state, NULL));
     page = get_page(*state, query, 200);
     assert_int_equal(json_array_size(json_object_get(page, "changes")), 0);
     // It has advanced with what it left out.
     assert_int_equal(sequence_of(page),
                      pod_last_change(rest_engine(*state), false));
-    uint64_t number = allocate(*state, &mine);
-    await_end(*state, number);
+    uint64_t number = rest_allocate(*state, &mine);
+    rest_await_number(*state, number);
     json_decref(page);
     page = get_page(*state, query, 200);
     const json_t *changes = json_object_get(page, "changes");
@@ -402,7 +378,7 @@ static void bookmarks_carry_the_place(void **state)
     (void)state;
     struct watch_client *client = open_watch(rest, "?topics=hosts", SSE);
     json_t *first = next_of(client, "bookmark");
-    await_end(rest, allocate(rest, NULL));
+    rest_await_number(rest, rest_allocate(rest, NULL));
     uint64_t last = pod_last_change(rest_engine(rest), false);
     assert_true(sequence_of(first) < last);
     json_decref(first);
@@ -468,7 +444,7 @@ static void a_drain_says_goodbye(void **state)
     (void)state;
     json_decref(next_of(sse, "bookmark"));
     json_decref(next_of(lines, "bookmark"));
-    await_end(rest, allocate(rest, NULL));
+    rest_await_number(rest, rest_allocate(rest, NULL));
     uint64_t last = pod_last_change(rest_engine(rest), false);
     rest_drain(rest);
     json_t *message = next_news(sse);

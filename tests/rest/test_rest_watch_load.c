@@ -35,26 +35,6 @@ static unsigned port_of(const struct rest *rest)
     return api_server_port(rest_server(rest));
 }
 
-static uint64_t allocate(struct rest *rest)
-{
-    const struct pod_request request = {.kind = POD_KIND_ALLOCATE,
-                                        .deadline_ns = POD_NEVER,
-                                        .allocate = {.core = 0, .bytes = 8}};
-    uint64_t number = 0;
-    struct pod_err err;
-    assert_int_equal(
-        pod_submit(rest_engine(rest), &request, 1, &number, NULL, &err),
-        POD_OK);
-    return number;
-}
-
-static void await_end(struct rest *rest, uint64_t number)
-{
-    char op[32];
-    (void)snprintf(op, sizeof(op), "op-%llu", (unsigned long long)number);
-    json_decref(rest_await(rest, op));
-}
-
 static uint64_t number_of(const json_t *object)
 {
     const char *id = rest_text(object, "id");
@@ -76,7 +56,7 @@ static void *produce(void *arg)
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
     for (size_t i = 0; i < producer->count; i++) {
-        (void)allocate(producer->rest);
+        (void)rest_allocate(producer->rest, NULL);
         at.tv_nsec += producer->pause_ns;
         at.tv_sec += at.tv_nsec / POD_NS_PER_S;
         at.tv_nsec %= POD_NS_PER_S;
@@ -258,7 +238,7 @@ static void a_snapshot_of_what_moves(void **state)
                                     .count = SNAPSHOT_NEW,
                                     .pause_ns = POD_NS_PER_S / 10000};
         for (int k = 0; k < SNAPSHOT_OLD; k++)
-            (void)allocate(rest);
+            (void)rest_allocate(rest, NULL);
         produce_start(&producer);
         take_picture(rest, drops[i]);
         produce_join(&producer);
@@ -273,8 +253,8 @@ static void a_snapshot_has_all_collections(void **state)
                                         "event", "event", "synced"};
     struct rest *rest = start(0);
     (void)state;
-    await_end(rest, allocate(rest));
-    await_end(rest, allocate(rest));
+    rest_await_number(rest, rest_allocate(rest, NULL));
+    rest_await_number(rest, rest_allocate(rest, NULL));
     struct watch_client *client =
         watch_open(port_of(rest), "/v1/watch?since=snapshot", "", 0);
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
@@ -298,8 +278,8 @@ static struct watch_client *read_nothing(struct rest *rest, const char *target)
         watch_open(port_of(rest), target, "", SLOW_BUFFER);
     uint64_t last = 0;
     for (int i = 0; i < SLOW_OPS; i++)
-        last = allocate(rest);
-    await_end(rest, last);
+        last = rest_allocate(rest, NULL);
+    rest_await_number(rest, last);
     return client;
 }
 
@@ -350,7 +330,7 @@ static void a_reader_too_slow_is_told(void **state)
         json_decref(message);
     }
     assert_true(told);
-    uint64_t number = allocate(rest);
+    uint64_t number = rest_allocate(rest, NULL);
     uint64_t seen = 0;
     while (seen != number) {
         json_t *message = watch_next(client);
@@ -377,7 +357,7 @@ static void all_read_the_same_bytes(void **state)
         json_decref(watch_next(crowd[i]));
     }
     for (size_t i = 0; i < CROWD_OPS; i++)
-        (void)allocate(rest);
+        (void)rest_allocate(rest, NULL);
     for (size_t k = 0; k < 4 * (size_t)CROWD_OPS; k++) {
         json_t *first = watch_next(crowd[0]);
         assert_non_null(first);

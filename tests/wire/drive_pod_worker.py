@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives podworker through pod.worker.v1.PodWorker. usage: CASE"""
 import struct
-import sys
 import time
 
 import grpc
+from pod_processes import run_case
 from worker_client import (
     LIMIT,
     Failed,
@@ -547,15 +547,5 @@ def case_streams_of_gangs():
         worker.stop()
 
 
-def main():
-    case = globals().get("case_" + sys.argv[1])
-    if case is None:
-        sys.exit(f"no case {sys.argv[1]}")
-    try:
-        case()
-    except Failed as failure:
-        sys.exit(f"{sys.argv[1]}: {failure}")
-
-
 if __name__ == "__main__":
-    main()
+    run_case(globals())

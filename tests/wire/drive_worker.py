@@ -4,13 +4,12 @@
 import os
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
 import grpc
-from pod_processes import until
+from pod_processes import run_case, until
 from worker_client import (
     LIMIT,
     Client,
@@ -982,15 +981,5 @@ def case_slice_in_blocks():
         worker.stop()
 
 
-def main():
-    case = globals().get("case_" + sys.argv[1])
-    if case is None:
-        sys.exit(f"no case {sys.argv[1]}")
-    try:
-        case()
-    except Failed as failure:
-        sys.exit(f"{sys.argv[1]}: {failure}")
-
-
 if __name__ == "__main__":
-    main()
+    run_case(globals())

@@ -6,13 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
 
-from pod_processes import Failed, Program
+from pod_processes import Failed, Program, run_case
 
 LIMIT = 20  # seconds for anything that should come soon
 FOLDER = tempfile.mkdtemp(prefix="podd-logs-")
@@ -308,14 +307,5 @@ def case_levels():
           events)
 
 
-def main():
-    try:
-        globals()["case_" + sys.argv[1]]()
-    except Failed as failed:
-        print(failed, file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_case(globals())

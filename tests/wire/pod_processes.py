@@ -10,6 +10,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 LIMIT = 60  # seconds for anything that should come soon, on a busy machine
@@ -26,6 +27,17 @@ class Failed(Exception):
 def expect(good, text):
     if not good:
         raise Failed(text)
+
+
+def run_case(cases):
+    """Runs the case that the command line names, of a script's globals()."""
+    case = cases.get("case_" + sys.argv[1])
+    if case is None:
+        sys.exit(f"no case {sys.argv[1]}")
+    try:
+        case()
+    except Failed as failure:
+        sys.exit(f"{sys.argv[1]}: {failure}")
 
 
 def until(condition, what, limit=LIMIT):
