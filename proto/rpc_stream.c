@@ -238,9 +238,11 @@ static void stream_do(struct rpc_stream *stream, struct stream_turn *turn)
         stream_start_close(stream);
 }
 
-// Queues it, or drops it and says so.
+// Queues it, or drops it and says so. *turn is what is to be done next; NULL:
+// somebody else will see to that.
 static bool stream_queue(struct rpc_stream *stream,
-                         struct pod_wire_out *owned_out)
+                         struct pod_wire_out *owned_out,
+                         struct stream_turn *turn)
 {
     if (owned_out == NULL) {
         stream_break(stream);
@@ -255,6 +257,8 @@ static bool stream_queue(struct rpc_stream *stream,
         if (stream->settings.high_water != 0 &&
             stream->queued_bytes > stream->settings.high_water)
             stream->above = true;
+        if (turn != NULL)
+            stream_turn_locked(stream, turn);
     }
     pod_mutex_unlock(&stream->lock);
     if (!keep)
@@ -273,14 +277,15 @@ void rpc_stream_flush(struct rpc_stream *stream)
 
 void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out)
 {
-    if (stream_queue(stream, owned_out))
-        rpc_stream_flush(stream);
+    struct stream_turn turn;
+    if (stream_queue(stream, owned_out, &turn))
+        stream_do(stream, &turn);
 }
 
 void rpc_stream_send_soon(struct rpc_stream *stream,
                           struct pod_wire_out *owned_out)
 {
-    if (stream_queue(stream, owned_out) &&
+    if (stream_queue(stream, owned_out, NULL) &&
         !rpc_loop_flush_soon(stream->loop, stream))
         rpc_stream_flush(stream);
 }

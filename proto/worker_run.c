@@ -261,13 +261,16 @@ static enum pod_code run_check_all(const struct worker_op *op,
 
 // ------------------------------------------------------------------- the calls
 
+enum { RUN_FEW = 4 };
+
 // What a call takes, copied out so that it can be made without the lock.
 struct run_call {
     struct worker_op *op;
     struct pod_driver *driver;
     struct pod_driver_call call;
-    uint64_t *handles; // of op->named
-    uint64_t bytes;    // of a whole read
+    uint64_t *handles; // of op->named: `few`, or in memory of their own
+    uint64_t few[RUN_FEW];
+    uint64_t bytes; // of a whole read
 };
 
 static void run_transfer(const struct run_call *run)
@@ -388,7 +391,9 @@ static void run_single_locked(struct worker_op *op)
     struct pod_err err = POD_ERR_NONE;
     enum pod_code code = run_stage_locked(op, &err);
     if (code == POD_OK)
-        run.handles = pod_calloc(op->named_count, sizeof(run.handles[0]));
+        run.handles = op->named_count <= RUN_FEW
+                          ? run.few
+                          : pod_calloc(op->named_count, sizeof(run.handles[0]));
     if (code == POD_OK && run.handles == NULL)
         code = pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
     if (code != POD_OK) {
@@ -401,7 +406,8 @@ static void run_single_locked(struct worker_op *op)
         run.bytes = op->named[0]->bytes;
     pod_mutex_unlock(&worker->lock);
     run_single(&run);
-    pod_free(run.handles);
+    if (run.handles != run.few)
+        pod_free(run.handles);
     pod_mutex_lock(&worker->lock);
 }
 
