@@ -36,8 +36,8 @@ static const char graphs_lines_type[] = "application/x-ndjson";
 
 struct graphs_job {
     struct api_work work;
-    atomic_int refs;         // the request's, and the worker's while it has it
-    struct pod_mutex lock;   // held while a graph is admitted
+    atomic_int refs;       // the request's, and the worker's while it has it
+    struct pod_mutex lock; // held while a graph is admitted, and of its answer
     struct api_request *req; // NULL: it ended
     bool finished;           // the worker has given it back
     bool admitted;
@@ -126,21 +126,32 @@ static struct pod_blob *graphs_answer(const struct graphs_job *job,
     return answer;
 }
 
+// The names go as the answer comes, under the lock: whoever ends the request
+// meanwhile needs one of them.
 static void graphs_write_answer(struct graphs_job *job)
-{
-    job->answer = graphs_answer(job, &job->done);
-    if (job->answer == NULL)
-        job->code = api_err_memory(&job->err);
-    pod_str_fini(&job->names);
-}
-
-// The answer that the request's key gives should the client hang up.
-static void graphs_tell_key(struct api_request *req,
-                            const struct graphs_job *job)
 {
     bool done = false;
     struct pod_blob *answer = graphs_answer(job, &done);
 
+    pod_mutex_lock(&job->lock);
+    job->answer = answer;
+    job->done = done;
+    if (answer != NULL)
+        pod_str_fini(&job->names);
+    else
+        job->code = api_err_memory(&job->err);
+    pod_mutex_unlock(&job->lock);
+}
+
+// The answer that the request's key gives should the client hang up.
+static void graphs_tell_key(struct api_request *req, struct graphs_job *job)
+{
+    bool done = false;
+
+    pod_mutex_lock(&job->lock);
+    struct pod_blob *answer = job->answer != NULL ? pod_blob_ref(job->answer)
+                                                  : graphs_answer(job, &done);
+    pod_mutex_unlock(&job->lock);
     api_keyed_accepted_text(req, 202, answer);
     pod_blob_unref(answer);
 }

@@ -15,9 +15,11 @@
 #include "core/pod/internal.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/rest_pod.h"
+#include "tests/rest/graph_body.h"
 
 #define JSON  "Content-Type: application/json"
 #define BYTES "Content-Type: application/octet-stream"
+#define LINES "Content-Type: application/x-ndjson"
 
 enum { MANY = 100 };
 
@@ -400,6 +402,58 @@ static void test_no_host_for_a_client_that_goes_away(void **state)
     (void)close(blocker);
 }
 
+// Sends a graph of many lines, and goes away as soon as it is admitted, while
+// its answer is written or has just been.
+static void leave_graph(struct rest *rest, const char *key, const char *body)
+{
+    char request[256];
+    char path[64];
+    long status = 404;
+    int fd = client_connect(api_server_port(rest_server(rest)));
+
+    (void)snprintf(request, sizeof(request),
+                   "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\n"
+                   "Idempotency-Key: %s\r\n" LINES "\r\n"
+                   "Content-Length: %zu\r\n\r\n",
+                   key, strlen(body));
+    (void)snprintf(path, sizeof(path), "/v1/graphs/graph-%ld",
+                   next_number(rest) + 1);
+    assert_true(client_puts(fd, request) && client_puts(fd, body));
+    while (status == 404) {
+        struct rest_answer answer = rest_get(rest, path);
+        status = answer.status;
+        rest_answer_free(&answer);
+    }
+    assert_int_equal(status, 200);
+    (void)close(fd);
+}
+
+// Who comes back for a graph is told of all it made, whatever of the first
+// answer was there.
+static void test_graph_of_a_client_that_goes_away(void **state)
+{
+    enum { ROUNDS = 20, COUNT = 2000 };
+    const struct rest_options options = {.pod = "local:2x1x1,hosts=2"};
+    struct rest *rest = rest_start(&options);
+    char *body = large_body(COUNT, true);
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        char key[32];
+        (void)snprintf(key, sizeof(key), "graph %d", i);
+        leave_graph(rest, key, body);
+        struct rest_answer again =
+            ask(rest, "POST", "/v1/graphs", key, LINES, NULL, body);
+        assert_int_equal(again.status, 202);
+        assert_true(is_replay(&again));
+        assert_int_equal(json_object_size(json_object_get(again.json, "refs")),
+                         COUNT);
+        rest_answer_free(&again);
+    }
+    free(body);
+    rest_stop(rest);
+}
+
 static void test_waiters_may_go_away(void **state)
 {
     struct rest *rest = *state;
@@ -502,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_first_client_goes_away),
         cmocka_unit_test(test_host_of_a_client_that_goes_away),
         cmocka_unit_test(test_no_host_for_a_client_that_goes_away),
+        cmocka_unit_test(test_graph_of_a_client_that_goes_away),
         cmocka_unit_test(test_waiters_may_go_away),
         cmocka_unit_test(test_draining_answers_all),
         cmocka_unit_test(test_keys_are_bounded),
