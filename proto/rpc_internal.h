@@ -97,14 +97,14 @@ struct rpc_stream {
     struct pod_mutex lock; // guards down to `pending`
     struct pod_list queue; // struct pod_wire_out
     size_t queued_bytes;
+    size_t heads;      // what that takes as memory, without tails
     bool writing;      // a send is under way, or nothing may be sent yet
     bool closing;      // the last thing was queued
     bool close_sent;   // half-close or status are under way or done
     bool over;         // the status is known: nothing is sent any more
-    size_t heads;      // the same as memory, but for tails
     bool above;        // the high-water mark was passed
     bool paused;       // the user does not want messages
-    bool read_waiting; // no read is under way, because of the pause
+    bool read_waiting; // no read is under way: it is held back
     int64_t sent_ns;   // of the last send that was done at once
     int pending;       // tags that will come
     atomic_int refs;

@@ -373,7 +373,10 @@ def await_running(podd, event):
     while event["state"] != "RUNNING":
         if event["done"]:
             sys.exit(f"it does not spin: {event}")
-        _, headers, text = podd.raw("GET", f"/v1/events/{event['id']}?wait=5s",
+        # A wait is for a change of what has this tag; without one it would be
+        # for the end.
+        wait = "?wait=5s" if etag else ""
+        _, headers, text = podd.raw("GET", f"/v1/events/{event['id']}{wait}",
                                     {"If-None-Match": etag} if etag else {})
         etag = headers.get("ETag")
         event = json.loads(text) if text else event
