@@ -53,6 +53,40 @@ static uint64_t conn_key(const struct sockaddr *address)
     return key | UINT64_C(1) << 63;
 }
 
+static bool conn_fits(const struct api_server *server,
+                      const struct api_address *known)
+{
+    return atomic_load(&server->connections) < server->limits.connections &&
+           (known == NULL ||
+            known->connections < server->limits.connections_per_address);
+}
+
+// Counts it where it belongs.
+static void conn_count(struct api_conn *conn)
+{
+    struct api_server *server = conn->server;
+
+    conn->surplus = !conn_fits(server, conn->address);
+    if (conn->surplus) {
+        conn->address->surplus++;
+        server->surplus++;
+    } else {
+        conn->address->connections++;
+        atomic_fetch_add(&server->connections, 1);
+    }
+}
+
+static void conn_uncount(struct api_conn *conn)
+{
+    if (conn->surplus) {
+        conn->address->surplus--;
+        conn->server->surplus--;
+    } else {
+        conn->address->connections--;
+        atomic_fetch_sub(&conn->server->connections, 1);
+    }
+}
+
 enum MHD_Result api_conn_accept(void *arg, const struct sockaddr *address,
                                 socklen_t length)
 {
@@ -61,12 +95,30 @@ enum MHD_Result api_conn_accept(void *arg, const struct sockaddr *address,
         pod_map_get(&server->addresses, conn_key(address));
 
     (void)length;
-    if (atomic_load(&server->connections) < server->limits.connections &&
-        (known == NULL ||
-         known->connections < server->limits.connections_per_address))
+    if (conn_fits(server, known) || server->surplus < API_SURPLUS_CONNECTIONS)
         return MHD_YES;
     atomic_fetch_add(&server->refused, 1);
     return MHD_NO;
+}
+
+enum pod_code api_conn_admit(struct api_conn *conn, struct pod_err *err)
+{
+    struct api_server *server = conn->server;
+    uint64_t all = atomic_load(&server->connections);
+
+    if (conn->surplus && conn_fits(server, conn->address)) {
+        conn_uncount(conn);
+        conn_count(conn); // others have gone
+    }
+    if (!conn->surplus)
+        return POD_OK;
+    atomic_fetch_add(&server->refused, 1);
+    if (conn->address->connections >= server->limits.connections_per_address)
+        return pod_err_limit(
+            err, POD_REASON_TOO_MANY_CONNECTIONS, "connections-per-address",
+            conn->address->connections, server->limits.connections_per_address);
+    return pod_err_limit(err, POD_REASON_TOO_MANY_CONNECTIONS, "connections",
+                         all, server->limits.connections);
 }
 
 static struct api_address *conn_address(struct api_server *server,
@@ -85,14 +137,13 @@ static struct api_address *conn_address(struct api_server *server,
             return NULL;
         }
     }
-    entry->connections++;
     return entry;
 }
 
 static void conn_address_leave(struct api_server *server,
                                struct api_address *entry)
 {
-    if (entry == NULL || --entry->connections > 0)
+    if (entry == NULL || entry->connections + entry->surplus > 0)
         return;
     (void)pod_map_remove(&server->addresses, entry->key);
     pod_free(entry);
@@ -160,7 +211,7 @@ static struct api_conn *conn_open(struct api_server *server,
     conn_print(address, conn->client, sizeof(conn->client));
     pod_list_init(&conn->phase_link);
     pod_list_push_back(&server->conns, &conn->all_link);
-    atomic_fetch_add(&server->connections, 1);
+    conn_count(conn);
     api_conn_enter(conn, API_PHASE_NEW);
     return conn;
 }
@@ -174,8 +225,8 @@ static void conn_close(struct api_conn *conn)
         api_request_free(conn->req);
     pod_list_remove(&conn->phase_link);
     pod_list_remove(&conn->all_link);
+    conn_uncount(conn);
     conn_address_leave(server, conn->address);
-    atomic_fetch_sub(&server->connections, 1);
     (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
     if (conn->linger)
         api_linger_start(conn);

@@ -53,10 +53,15 @@ enum api_phase {
     API_PHASE_NONE, // handler at work or parked: no deadline of this kind
 };
 
+// So many connections over a cap are accepted to be told so; any more are
+// closed without a word.
+enum { API_SURPLUS_CONNECTIONS = 64 };
+
 // One client address: an IPv4 address or an IPv6 /64.
 struct api_address {
     uint64_t key;
     unsigned connections;
+    unsigned surplus; // connections that are there to be told no
     unsigned parked;
     unsigned streams;
 };
@@ -80,6 +85,7 @@ struct api_conn {
     uid_t uid;
     bool hung_up; // the client has closed its sending half
     bool refused; // shut down by us; only waits to be closed
+    bool surplus; // over a cap; unless others go it is answered so
     bool linger;  // bytes of its body may still come when it closes
     struct api_address *address;
     char client[48];
@@ -95,6 +101,9 @@ void api_conn_notify(void *arg, struct MHD_Connection *connection,
                      enum MHD_ConnectionNotificationCode code);
 enum MHD_Result api_conn_accept(void *arg, const struct sockaddr *address,
                                 socklen_t length);
+// Before a request of it is looked at. TOO_MANY_CONNECTIONS: it came over a
+// cap, and there is still no place for it.
+enum pod_code api_conn_admit(struct api_conn *conn, struct pod_err *err);
 // URI_LOG: the request line is there.
 void *api_conn_target(void *arg, const char *target,
                       struct MHD_Connection *connection);
@@ -366,6 +375,7 @@ struct api_server {
     _Atomic uint64_t streams;
     _Atomic uint64_t requests;
     _Atomic uint64_t refused;
+    unsigned surplus; // connections over a cap; the loop's thread alone
 
     // The loop's own.
     int64_t now_ns;       // of this turn

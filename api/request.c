@@ -355,6 +355,10 @@ static enum pod_code request_admit(struct api_request *req, const char *version,
 {
     enum pod_code code = request_check_nul(req, version, err);
 
+    if (code == POD_OK) {
+        code = api_conn_admit(req->conn, err);
+        req->close = req->close || code != POD_OK;
+    }
     if (code == POD_OK)
         code = api_guard(req, version, err);
     if (code == POD_OK)

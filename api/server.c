@@ -28,7 +28,8 @@ enum {
     // 1.15 and 1.0 times what it costs a bare server with 32 KiB
     // (tests/bench/http). 8 KiB would refuse a browser's cookies.
     SERVER_POOL_BYTES = 24 * 1024,
-    SERVER_SPARE_FDS = 256, // for workers and the log
+    // For workers and the log, and connections over the cap.
+    SERVER_SPARE_FDS = 256 + API_SURPLUS_CONNECTIONS,
 };
 
 // Of GnuTLS; libmicrohttpd takes it as void * and reads it only.
@@ -230,7 +231,8 @@ static bool server_start_daemon(struct api_server *server)
         MHD_OPTION_EXTERNAL_LOGGER, server_log, server,
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_POOL_BYTES,
-        MHD_OPTION_CONNECTION_LIMIT, server->limits.connections + 1,
+        MHD_OPTION_CONNECTION_LIMIT,
+        server->limits.connections + API_SURPLUS_CONNECTIONS + 1,
         MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_STRICT_FOR_CLIENT, 0,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK,
         api_conn_target, server, MHD_OPTION_NOTIFY_CONNECTION, api_conn_notify,

@@ -107,6 +107,7 @@ enum pod_code {
     X(HOST_NOT_READY, UNAVAILABLE, 503, true)                                  \
     X(HOST_LOST, UNAVAILABLE, 503, true)                                       \
     X(DRAINING, UNAVAILABLE, 503, true)                                        \
+    X(TOO_MANY_CONNECTIONS, RESOURCE_EXHAUSTED, 503, true)                     \
     X(OUT_OF_MEMORY, RESOURCE_EXHAUSTED, 503, true)                            \
     X(WAIT_EXPIRED, DEADLINE_EXCEEDED, 504, true)                              \
     /* how operations end */                                                   \

@@ -238,6 +238,19 @@ static void test_waiting_is_no_stall(void **state)
     fixture_stop(server);
 }
 
+static void expect_no_place(int fd)
+{
+    struct client_answer answer = client_read(fd, false);
+
+    assert_int_equal(answer.status, 503);
+    assert_non_null(strstr(answer.body, "TOO_MANY_CONNECTIONS"));
+    assert_string_equal(client_header(&answer, "Retry-After"), "1");
+    assert_string_equal(client_header(&answer, "Connection"), "close");
+    assert_true(client_is_closed(fd));
+    client_answer_free(&answer);
+    (void)close(fd);
+}
+
 static void expect_cap(const struct api_limits *limits, int cap)
 {
     struct fixture *server = fixture_start(limits, 1000);
@@ -249,15 +262,24 @@ static void expect_cap(const struct api_limits *limits, int cap)
         expect_status(fds[i], 200, NULL);
     }
     int extra = client_connect(server->port);
-    assert_true(client_is_closed(extra));
-    (void)close(extra);
+    int late = client_connect(server->port);
+    (void)client_puts(extra, HELLO);
+    expect_no_place(extra);
     (void)close(fds[0]);
     assert_true(fixture_await_connections(server, (uint64_t)cap - 1));
     fds[0] = client_connect(server->port);
     (void)client_puts(fds[0], HELLO);
     expect_status(fds[0], 200, NULL);
-    for (int i = 0; i < cap; i++)
+    // Who came over the cap and asks when there is a place has it.
+    (void)close(fds[0]);
+    assert_true(fixture_await_connections(server, (uint64_t)cap - 1));
+    (void)client_puts(late, HELLO);
+    expect_status(late, 200, NULL);
+    assert_true(fixture_await_connections(server, (uint64_t)cap));
+    (void)close(late);
+    for (int i = 1; i < cap; i++)
         (void)close(fds[i]);
+    assert_true(fixture_await_connections(server, 0));
     fixture_stop(server);
 }
 
@@ -269,6 +291,33 @@ static void test_caps_of_connections(void **state)
     (void)state;
     expect_cap(&in_all, 3);
     expect_cap(&each, 2);
+}
+
+// Over the caps there are places for a few, and they are given back.
+static void test_too_many_over_the_cap(void **state)
+{
+    const struct api_limits limits = {.connections = 1};
+    struct fixture *server = fixture_start(&limits, 1000);
+    enum { SURPLUS = 64 };
+    int fds[SURPLUS + 1];
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i <= SURPLUS; i++)
+            fds[i] = client_connect(server->port);
+        int beyond = client_connect(server->port);
+        assert_true(client_is_closed(beyond));
+        (void)close(beyond);
+        (void)client_puts(fds[0], HELLO);
+        expect_status(fds[0], 200, NULL);
+        for (int i = 1; i <= SURPLUS; i++) {
+            (void)client_puts(fds[i], HELLO);
+            expect_no_place(fds[i]);
+        }
+        (void)close(fds[0]);
+        assert_true(fixture_await_connections(server, 0));
+    }
+    fixture_stop(server);
 }
 
 // ----------------------------------------------------------------- listening
@@ -346,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_waiting_is_no_stall),
         cmocka_unit_test(test_caps_of_connections),
+        cmocka_unit_test(test_too_many_over_the_cap),
         cmocka_unit_test(test_port_in_use),
         cmocka_unit_test(test_bad_addresses),
         cmocka_unit_test(test_ipv6),
