@@ -191,12 +191,6 @@ static void worker_lost(void *arg, const struct pod_err *err)
     pod_log(POD_LOG_ERROR, "worker", "the device is lost: %s", err->text);
 }
 
-void worker_staged_unref(struct worker_staged *staged)
-{
-    if (atomic_fetch_sub(&staged->refs, 1) == 1)
-        pod_free(staged);
-}
-
 static void worker_fini(struct worker *worker)
 {
     worker->driver->ops->free(worker->driver);

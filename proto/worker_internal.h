@@ -248,7 +248,6 @@ static inline int64_t worker_now(const struct worker *worker)
 void worker_todo_locked(struct worker_op *op, unsigned bits);
 // Does all that is to be done; drops and takes the lock.
 void worker_flush_locked(struct worker *worker);
-void worker_staged_unref(struct worker_staged *staged);
 // A step of the scheduler, and what follows for the operations.
 enum pod_code
 worker_step_locked(struct worker *worker, const struct pod_sched_event *event,
@@ -263,6 +262,22 @@ void worker_move_locked(struct worker *worker, enum pod_sched_event_kind kind,
 // The operation has its answer. Without the lock.
 void worker_log_ended(uint64_t session, const struct worker_request *request,
                       const struct pod_err *err, uint64_t root);
+
+// ------------------------------------------------------------ worker_staged.c
+
+void worker_staged_unref(struct worker_staged *staged);
+// Whether so many bytes more may be staged. STAGING_FULL.
+enum pod_code worker_staged_check(const struct worker *worker, uint64_t bytes,
+                                  struct pod_err *err)
+    __attribute__((warn_unused_result));
+// Stages what an operation is to read, if it reads. STAGING_FULL.
+enum pod_code worker_staged_read_locked(struct worker_op *op,
+                                        struct pod_err *err)
+    __attribute__((warn_unused_result));
+// What it has read, staged until the last reference goes, which may be when the
+// worker is gone. NULL: no memory.
+struct pod_blob *worker_staged_keep(struct worker_op *op,
+                                    struct pod_blob *data);
 
 // ----------------------------------------------------------- worker_session.c
 
@@ -289,10 +304,6 @@ void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
 void worker_op_settle_locked(struct worker_op *op);
 // Forgets the texts of failures.
 void worker_forget_texts_locked(struct worker_session *session);
-// Whether so many bytes more may be staged. STAGING_FULL.
-enum pod_code worker_stage_check(const struct worker *worker, uint64_t bytes,
-                                 struct pod_err *err)
-    __attribute__((warn_unused_result));
 // Sets `err` of an operation that has none yet.
 void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
                             uint64_t root);

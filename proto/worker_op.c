@@ -335,19 +335,6 @@ static bool op_came_before(const struct worker_session *session,
            worker_ids_has(&session->failed, number);
 }
 
-enum pod_code worker_stage_check(const struct worker *worker, uint64_t bytes,
-                                 struct pod_err *err)
-{
-    uint64_t staged = atomic_load(&worker->staged->bytes);
-    if (worker->staging_bytes == 0 || (staged <= worker->staging_bytes &&
-                                       bytes <= worker->staging_bytes - staged))
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_STAGING_FULL,
-                       "%" PRIu64 " bytes more than %" PRIu64
-                       " that wait; %" PRIu64 " may",
-                       bytes, staged, worker->staging_bytes);
-}
-
 // What the worker has for its clients is not used up.
 static enum pod_code op_admit_memory(const struct worker *worker,
                                      const struct worker_request *request,
@@ -362,7 +349,7 @@ static enum pod_code op_admit_memory(const struct worker *worker,
                            worker->kept, worker->client_bytes);
     if (request->data == NULL)
         return POD_OK;
-    return worker_stage_check(worker, request->data->size, err);
+    return worker_staged_check(worker, request->data->size, err);
 }
 
 // Numbers as intervals take what they have room for.

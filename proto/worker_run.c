@@ -37,30 +37,6 @@ static void run_finish_locked(struct worker_op *op, bool worked,
                                                     : POD_SCHED_FAILED);
 }
 
-// The client has taken what was read, or never will.
-static void run_taken(void *arg, size_t size)
-{
-    struct worker_staged *staged = arg;
-    (void)atomic_fetch_sub(&staged->bytes, size);
-    worker_staged_unref(staged);
-}
-
-// What was read is staged until it has left. NULL: no memory.
-static struct pod_blob *run_keep_data(struct worker_op *op,
-                                      struct pod_blob *data)
-{
-    struct worker_staged *staged = op->session->worker->staged;
-    struct pod_blob *kept = pod_blob_slice(data, 0, data->size);
-    if (kept == NULL)
-        return NULL;
-    (void)atomic_fetch_add(&staged->bytes, kept->size - op->staged);
-    op->staged = 0;
-    (void)atomic_fetch_add(&staged->refs, 1);
-    kept->on_free = run_taken;
-    kept->arg = staged;
-    return kept;
-}
-
 static void run_keep_result(struct worker_op *op,
                             const struct pod_driver_result *result,
                             struct pod_err *err)
@@ -69,7 +45,7 @@ static void run_keep_result(struct worker_op *op,
     if (compiled && result->shape != NULL)
         op->result = run_pack_shape(result->shape);
     else if (op->request.kind == WORKER_READ && result->data != NULL)
-        op->result = run_keep_data(op, result->data);
+        op->result = worker_staged_keep(op, result->data);
     else if (result->data != NULL)
         op->result = pod_blob_ref(result->data);
     if (op->result == NULL && (compiled || op->request.kind == WORKER_READ))
@@ -364,32 +340,13 @@ static void run_refuse_locked(struct worker_op *op, const struct pod_err *err)
     run_finish_locked(op, false, err);
 }
 
-// Stages what will be read. One that reads beyond the end is refused by the
-// device.
-static enum pod_code run_stage_locked(struct worker_op *op, struct pod_err *err)
-{
-    struct worker *worker = op->session->worker;
-    const struct worker_request *request = &op->request;
-    if (request->kind != WORKER_READ)
-        return POD_OK;
-    uint64_t bytes = op->named[0]->bytes;
-    if (!request->whole && request->count < bytes)
-        bytes = request->count;
-    enum pod_code code = worker_stage_check(worker, bytes, err);
-    if (code != POD_OK)
-        return code;
-    op->staged = bytes;
-    (void)atomic_fetch_add(&worker->staged->bytes, bytes);
-    return POD_OK;
-}
-
 static void run_single_locked(struct worker_op *op)
 {
     struct worker *worker = op->session->worker;
     struct run_call run = {
         .op = op, .driver = worker->driver, .call = run_describe(op)};
     struct pod_err err = POD_ERR_NONE;
-    enum pod_code code = run_stage_locked(op, &err);
+    enum pod_code code = worker_staged_read_locked(op, &err);
     if (code == POD_OK)
         run.handles = op->named_count <= RUN_FEW
                           ? run.few
