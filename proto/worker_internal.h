@@ -3,8 +3,8 @@
 //
 // Everything is guarded by the worker's lock. What must happen without it
 // (calls of the driver, answers) is noted in an operation's `todo` and done by
-// worker_flush, one operation at a time, whichever thread comes; so driver
-// calls keep the order in which they were decided.
+// worker_flush_locked, one operation at a time, whichever thread comes; so
+// driver calls keep the order in which they were decided.
 //
 // The life of an operation: it is built and submitted to the scheduler; LAUNCH
 // gives it to the driver; it ends (its outcome is known and remembered, its
