@@ -171,8 +171,8 @@ struct worker_options {
     uint64_t staging_bytes;
     // Of all else that is held for clients: their operations, handles, and how
     // operations ended. While they have it, operations are refused with
-    // TOO_MANY_REQUESTS, and those that free things when they have an eighth
-    // more. 0: no bound.
+    // TOO_MANY_REQUESTS, but for the first one that drops a handle: each has
+    // room for that from the start. 0: no bound.
     uint64_t client_bytes;
 };
 

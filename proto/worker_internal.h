@@ -65,6 +65,7 @@ struct worker_object {
     struct pod_list member;  // in the session's object_list, or alone
     int refs;                // one for the map, one for each that names it
     bool made;               // it exists on the driver
+    bool leaving;            // an operation with `takes` drops it
     struct worker_op *maker; // until it has settled
     // Uses by operations that have not settled, but for those that a later
     // writer waits for: whoever waits for that one waits for them.
@@ -117,6 +118,7 @@ struct worker_op {
     bool settled;
     bool worked;   // the driver said it succeeded
     bool upward;   // it may wait for a higher number
+    bool takes;    // it drops named[0], with the room that this has for it
     uint64_t mark; // worker.mark: it waits for what is being submitted
     unsigned todo;
     struct pod_list turn;    // in the worker's turns
@@ -230,6 +232,13 @@ struct worker {
 // What goes with each thing that is held for a client: a node of the scheduler,
 // places in maps and lists, what the allocator adds.
 enum { WORKER_MORE_BYTES = 128 };
+
+// What a handle has room for from the start: the operation that will drop it,
+// which must not be refused for want of memory.
+enum {
+    WORKER_DROP_BYTES = sizeof(struct worker_op) + sizeof(struct worker_use) +
+                        2 * WORKER_MORE_BYTES
+};
 
 // Clients have as much of it as they may.
 static inline bool worker_is_full_locked(const struct worker *worker)

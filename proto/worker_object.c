@@ -9,7 +9,7 @@
 
 static size_t object_bytes(const struct worker_object *object)
 {
-    return sizeof(*object) + WORKER_MORE_BYTES +
+    return sizeof(*object) + WORKER_MORE_BYTES + WORKER_DROP_BYTES +
            object->child_count * sizeof(object->children[0]);
 }
 
@@ -117,6 +117,8 @@ enum pod_code worker_object_make_locked(struct worker_op *op,
 void worker_objects_settle_locked(struct worker_op *op)
 {
     struct worker_object *made = op->makes;
+    if (op->takes)
+        op->named[0]->leaving = false;
     if (op->worked && worker_drops(op->request.kind))
         object_drop_locked(op->session, op->named[0]);
     if (op->forward) // nobody made what it stood for

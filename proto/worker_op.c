@@ -335,14 +335,22 @@ static bool op_came_before(const struct worker_session *session,
            worker_ids_has(&session->failed, number);
 }
 
+// Whether it drops a handle that has room for that.
+static bool op_has_room(const struct worker_session *session,
+                        const struct worker_request *request)
+{
+    const struct worker_object *object =
+        pod_map_get(&session->objects, request->target);
+    return worker_drops(request->kind) && object != NULL && !object->leaving;
+}
+
 // What the worker has for its clients is not used up.
-static enum pod_code op_admit_memory(const struct worker *worker,
+static enum pod_code op_admit_memory(const struct worker_session *session,
                                      const struct worker_request *request,
                                      struct pod_err *err)
 {
-    uint64_t more = worker_drops(request->kind) ? worker->client_bytes / 8 : 0;
-    if (worker_is_full_locked(worker) &&
-        worker->kept - worker->client_bytes >= more)
+    const struct worker *worker = session->worker;
+    if (worker_is_full_locked(worker) && !op_has_room(session, request))
         return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
                            "the operations and handles of all clients of this "
                            "worker take %" PRIu64 " bytes; %" PRIu64 " may",
@@ -378,7 +386,7 @@ static enum pod_code op_admit(struct worker_session *session,
     if (op_came_before(session, number))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "op-%" PRIu64 " came before", number);
-    enum pod_code code = op_admit_memory(session->worker, request, err);
+    enum pod_code code = op_admit_memory(session, request, err);
     if (code != POD_OK)
         return code;
     if (session->unsettled >= WORKER_MAX_OPEN)
@@ -455,6 +463,15 @@ static enum pod_code op_link_locked(struct worker_op *op,
     return code;
 }
 
+// That it drops a handle, in the room that one drop of it has.
+static void op_take_locked(struct worker_op *op)
+{
+    if (!worker_drops(op->request.kind) || op->named[0]->leaving)
+        return;
+    op->takes = true;
+    op->named[0]->leaving = true;
+}
+
 // What it takes since it was linked.
 static void op_keep_more_locked(struct worker_op *op)
 {
@@ -485,6 +502,8 @@ static void op_submit_locked(struct worker_op *op,
     op_adopt_locked(op);
     enum pod_code code = op_link_locked(op, request, &root, &err);
     op_keep_more_locked(op);
+    if (code == POD_OK)
+        op_take_locked(op);
     struct pod_sched_event event = {
         .kind = POD_SCHED_SUBMIT,
         .now_ns = worker_now(worker),

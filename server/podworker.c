@@ -177,7 +177,7 @@ static const struct pod_setting podworker_table[] = {
     {"staging-bytes", POD_SETTING_BYTES, AT(staging_bytes),
      "bound of data that operations wait with or have read [8GiB]", NULL},
     {"client-bytes", POD_SETTING_BYTES, AT(client_bytes),
-     "bound of what clients' operations and handles take, all together [2GiB]",
+     "bound of what clients' operations and handles take, all together [4GiB]",
      NULL},
     {"latency", POD_SETTING_DURATION, AT(latency_ns),
      "simulated: each device call takes this long", NULL},
@@ -507,7 +507,7 @@ int main(int argc, char **argv)
                      .hosts = 1,
                      .hbm_bytes = UINT64_C(1) << 30,
                      .staging_bytes = UINT64_C(8) << 30,
-                     .client_bytes = UINT64_C(2) << 30,
+                     .client_bytes = UINT64_C(4) << 30,
                      .max_idle_ns = 3600 * POD_NS_PER_S}};
     int code = podworker_run(&program, argc, argv);
     pod_config_fini(podworker_table, PODWORKER_TABLE_COUNT, &program.settings);

@@ -527,7 +527,7 @@ def refused_together(answers):
 def case_clients_are_bounded_together():
     """What waits for one client, and the handles of another, are too much."""
     pending, step = 600, 100
-    worker = Worker("--client-bytes", "1MiB")
+    worker = Worker("--client-bytes", "2MiB")
     a, b = Client(worker), Client(worker)
     sa, sb = a.stream(), b.stream()
     never = 1 << 20
@@ -555,6 +555,42 @@ def case_clients_are_bounded_together():
         b.run(sb, *(b.alloc(b.number(), 8) for _ in range(2 * step)))),
         "the room of a closed client", LIMIT)
     b.close()
+    worker.stop()
+
+
+def case_frees_are_heard_by_a_full_worker():
+    """All at once, and each handle's once."""
+    worker, step = Worker("--client-bytes", "1MiB"), 100
+    c = Client(worker)
+    s = c.stream()
+
+    def fill():
+        """The handles that could be made."""
+        handles = []
+        while True:
+            answers = c.run(s, *(c.alloc(c.number(), 8) for _ in range(step)))
+            refused = refused_together(answers)
+            handles += sorted(set(answers) - set(refused))
+            if refused:
+                return handles
+
+    handles = fill()
+    equal(len(handles) > step, True, "handles of a full worker")
+    # All wait for the first one, which comes last.
+    first = c.last + 3 * len(handles)
+    frees = [c.free(c.number(), handle, waits=[first])
+             for handle in handles[1:]]
+    c.send(s, *frees)
+    again = c.run(s, c.free(c.number(), handles[1], waits=[first]))
+    equal(refused_together(again), [c.last], "a second free of a handle")
+    c.send(s, c.free(first, handles[0]))
+    freed = c.answers(s, len(handles))
+    equal(refused_together(freed), [], "frees")
+    c.last = first
+    more = fill()
+    equal(abs(len(more) - len(handles)) < step, True,
+          f"{len(more)} handles after all {len(handles)} were freed")
+    c.close()
     worker.stop()
 
 

@@ -39,6 +39,7 @@ static char cases[][48] = {
     "staging_is_bounded",
     "what_was_read_is_staged_until_it_has_left",
     "clients_are_bounded_together",
+    "frees_are_heard_by_a_full_worker",
     "clients_side_by_side",
     "close_ends_what_is_pending",
     "half_close_waits_for_answers",
