@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "tests/lib/http_client.h"
 #include "tests/lib/rest_pod.h"
 #include "tests/rest/data_fixture.h"
 
@@ -251,6 +253,55 @@ static void waits_of_reads(void **state)
     rest_is_problem(answer, 409, "CANCEL_REQUESTED");
 }
 
+// The status of a GET that does not say how long it waits, once the spin that
+// everything waits for was stopped.
+static int status_when_stopped(struct rest *rest, const char *path,
+                               const char *spin)
+{
+    char request[160];
+    int fd = client_connect(api_server_port(rest_server(rest)));
+
+    (void)snprintf(request, sizeof(request),
+                   "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    assert_true(client_puts(fd, request));
+    rest_await_parked(rest, 1);
+    rest_spin_stop(rest, spin);
+    struct client_answer answer = client_read(fd, false);
+    int status = answer.status;
+    client_answer_free(&answer);
+    (void)close(fd);
+    return status;
+}
+
+static void what_will_be_there_is_waited_for(void **state)
+{
+    static const char hlo[] = "HloModule m ENTRY e { ROOT r = s32[] "
+                              "constant(1) }";
+    static const char *const type[] = {"Content-Type: text/x-hlo", NULL};
+    struct rest *rest = *state;
+    struct rest_spin spin = rest_spin_make(rest, 0);
+    char op[32];
+    char text[128];
+
+    rest_spin_start(rest, &spin, op);
+    (void)snprintf(text, sizeof(text),
+                   "{\"core\":1,\"bytes\":\"4\",\"after\":[\"%s\"]}", op);
+    json_t *event = rest_json(
+        get(rest, make(rest, text), "Prefer: respond-async", NULL), 202);
+    (void)snprintf(text, sizeof(text), "/v1/events/%s/data",
+                   rest_text(event, "id"));
+    json_decref(event);
+    assert_int_equal(status_when_stopped(rest, text, op), 409);
+    rest_spin_start(rest, &spin, op);
+    (void)snprintf(text, sizeof(text), "/v1/programs?after=%s", op);
+    event = rest_json(rest_ask(rest, "POST", text, type, hlo, sizeof(hlo) - 1),
+                      202);
+    (void)snprintf(text, sizeof(text), "/v1/programs/%s/shape",
+                   rest_text(event, "program"));
+    json_decref(event);
+    assert_int_equal(status_when_stopped(rest, text, op), 409);
+}
+
 static void staging_is_a_budget(void **state)
 {
     struct rest *rest = *state;
@@ -323,6 +374,7 @@ int main(void)
         cmocka_unit_test(asynchronous_reads_are_kept),
         cmocka_unit_test(heads_make_no_operation),
         cmocka_unit_test(waits_of_reads),
+        cmocka_unit_test(what_will_be_there_is_waited_for),
         cmocka_unit_test(staging_is_a_budget),
         cmocka_unit_test(big_reads_stream),
         cmocka_unit_test(big_reads_count_as_staging),
