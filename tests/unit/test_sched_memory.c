@@ -151,6 +151,22 @@ static void test_submit(void **state)
     assert_int_equal(pod_mem_live(), live);
 }
 
+// Waits for nothing, has no lane and no deadline.
+static const struct pod_sched_event plain = {
+    .kind = POD_SCHED_SUBMIT,
+    .deadline_ns = POD_NEVER,
+};
+
+// The first allocation of a step fails.
+static void step_fails(struct pod_sched *sched,
+                       const struct pod_sched_event *event)
+{
+    pod_mem_fail_after(0, 1);
+    assert_int_equal(pod_sched_step(sched, event, NULL, NULL),
+                     POD_RESOURCE_EXHAUSTED);
+    pod_mem_fail_after(-1, 0);
+}
+
 static enum pod_code submit_to_lane(struct pod_sched *sched, void *user,
                                     int64_t deadline_ns)
 {
@@ -233,22 +249,15 @@ static void test_deadline_growth(void **state)
 // stand twice.
 static void test_effects_growth(void **state)
 {
-    struct pod_sched_event event = {
-        .kind = POD_SCHED_SUBMIT,
-        .deadline_ns = POD_NEVER,
-    };
+    struct pod_sched_event event = plain;
     struct pod_sched *sched = pod_sched_new();
 
     (void)state;
     assert_non_null(sched);
     assert_int_equal(pod_sched_add_lane(sched, 1), 0);
-    for (int i = 0; i < EFFECTS_FIRST_CAPACITY - 1; i++) {
+    for (int i = 0; i < EFFECTS_FIRST_CAPACITY - 1; i++)
         assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
-    }
-    pod_mem_fail_after(0, 1);
-    assert_int_equal(pod_sched_step(sched, &event, NULL, NULL),
-                     POD_RESOURCE_EXHAUSTED);
-    pod_mem_fail_after(-1, 0);
+    step_fails(sched, &event);
     assert_int_equal(pod_sched_pool_taken(&sched->nodes),
                      EFFECTS_FIRST_CAPACITY - 1);
     assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
@@ -270,20 +279,14 @@ static void test_new(void **state)
 // A scheduler whose nodes have no chunk yet, and no lane.
 static void test_first_submit(void **state)
 {
-    struct pod_sched_event event = {
-        .kind = POD_SCHED_SUBMIT,
-        .deadline_ns = POD_NEVER,
-    };
+    struct pod_sched_event event = plain;
     struct pod_sched *sched = pod_sched_new();
 
     (void)state;
     assert_non_null(sched);
     pod_mem_fail_after(0, 1);
     assert_int_equal(pod_sched_add_lane(sched, 1), UINT32_MAX);
-    pod_mem_fail_after(0, 1);
-    assert_int_equal(pod_sched_step(sched, &event, NULL, NULL),
-                     POD_RESOURCE_EXHAUSTED);
-    pod_mem_fail_after(-1, 0);
+    step_fails(sched, &event);
     assert_int_equal(pod_sched_add_lane(sched, 1), 0);
     assert_int_equal(pod_sched_step(sched, &event, NULL, NULL), POD_OK);
     // The count of edges is 32 bits wide; no list is read to find that out.
