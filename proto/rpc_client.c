@@ -14,6 +14,7 @@
 enum {
     CLIENT_MAX_ARGS = 16,
     CLIENT_CONNECT_MS = 2000,
+    CLIENT_LOOK_MS = 50, // whether the loop ends, while a channel is given up
     CLIENT_BACKOFF_MIN_MS = 200,
     CLIENT_BACKOFF_MAX_MS = 2000,
     CLIENT_MAX_RECEIVE = 64 << 20,
@@ -21,6 +22,7 @@ enum {
 };
 
 struct rpc_channel {
+    struct rpc_tag tag; // while it is given up
     struct rpc_loop *loop;
     grpc_channel *channel;
 };
@@ -130,12 +132,58 @@ enum pod_code rpc_channel_new(struct rpc_loop *loop,
     return POD_OK;
 }
 
+// gRPC 1.51 loses a connection, which then stays open for ever, if its channel
+// is destroyed between the connect and the server's first word. So the attempt
+// is left to end, unless the loop does.
+static bool channel_must_wait(const struct rpc_channel *channel)
+{
+    return !rpc_loop_is_ending(channel->loop) &&
+           grpc_channel_check_connectivity_state(channel->channel, 0) ==
+               GRPC_CHANNEL_CONNECTING;
+}
+
+static void channel_destroy(struct rpc_channel *channel)
+{
+    grpc_channel_destroy(channel->channel);
+    pod_free(channel);
+}
+
+static void channel_watch(struct rpc_channel *channel)
+{
+    gpr_timespec until =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                     gpr_time_from_millis(CLIENT_LOOK_MS, GPR_TIMESPAN));
+
+    rpc_will_start();
+    grpc_channel_watch_connectivity_state(
+        channel->channel, GRPC_CHANNEL_CONNECTING, until,
+        rpc_loop_queue(channel->loop), &channel->tag);
+}
+
+static void channel_watched(struct rpc_tag *tag, bool ok)
+{
+    struct rpc_channel *channel = POD_CONTAINER(tag, struct rpc_channel, tag);
+    struct rpc_loop *loop = channel->loop;
+
+    (void)ok; // false: the time is up
+    if (channel_must_wait(channel)) {
+        channel_watch(channel);
+        return;
+    }
+    channel_destroy(channel);
+    rpc_loop_release(loop);
+}
+
 void rpc_channel_free(struct rpc_channel *channel)
 {
     if (channel == NULL)
         return;
-    grpc_channel_destroy(channel->channel);
-    pod_free(channel);
+    if (!channel_must_wait(channel) || !rpc_loop_hold(channel->loop)) {
+        channel_destroy(channel);
+        return;
+    }
+    channel->tag.run = channel_watched;
+    channel_watch(channel);
 }
 
 enum rpc_state rpc_channel_state(struct rpc_channel *channel, bool connect)

@@ -51,7 +51,8 @@ enum pod_code rpc_channel_new(struct rpc_loop *loop,
                               struct pod_err *err)
     __attribute__((warn_unused_result));
 // Calls and streams that are open end UNAVAILABLE or CANCELLED by themselves
-// soon; end them before. NULL is allowed.
+// soon; end them before. A connection that is being made is closed when that
+// has ended, or the loop does. NULL is allowed.
 void rpc_channel_free(struct rpc_channel *channel);
 // `connect`: begin to, if it is idle.
 enum rpc_state rpc_channel_state(struct rpc_channel *channel, bool connect);

@@ -34,6 +34,12 @@ bool rpc_loop_flush_soon(struct rpc_loop *loop, struct rpc_stream *stream);
 void rpc_loop_small_came(struct rpc_loop *loop);
 // Sends what is queued.
 void rpc_stream_flush(struct rpc_stream *stream);
+// Keeps the loop until it is released. false: it ends, and nothing is started
+// any more.
+bool rpc_loop_hold(struct rpc_loop *loop);
+void rpc_loop_release(struct rpc_loop *loop);
+// It is being freed: those who hold it are to let go soon.
+bool rpc_loop_is_ending(struct rpc_loop *loop);
 // Once for a loop; it goes on until the loop is freed.
 void rpc_loop_set_tick(struct rpc_loop *loop, int64_t period_ns,
                        void (*tick)(void *arg), void *arg);

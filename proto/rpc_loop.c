@@ -30,6 +30,8 @@ struct rpc_loop {
     struct pod_cond changed;
     struct pod_list streams; // that have not ended
     struct pod_list cut;     // of those: cancelled because the loop ends
+    size_t holders;
+    bool ending;
 };
 
 // ------------------------------------------------------------------- the loop
@@ -256,11 +258,47 @@ static void loop_end_streams(struct rpc_loop *loop)
     pod_mutex_unlock(&loop->lock);
 }
 
+bool rpc_loop_hold(struct rpc_loop *loop)
+{
+    pod_mutex_lock(&loop->lock);
+    bool held = !loop->ending;
+    if (held)
+        loop->holders++;
+    pod_mutex_unlock(&loop->lock);
+    return held;
+}
+
+void rpc_loop_release(struct rpc_loop *loop)
+{
+    pod_mutex_lock(&loop->lock);
+    loop->holders--;
+    pod_cond_broadcast(&loop->changed);
+    pod_mutex_unlock(&loop->lock);
+}
+
+bool rpc_loop_is_ending(struct rpc_loop *loop)
+{
+    pod_mutex_lock(&loop->lock);
+    bool ending = loop->ending;
+    pod_mutex_unlock(&loop->lock);
+    return ending;
+}
+
+static void loop_await_holders(struct rpc_loop *loop)
+{
+    pod_mutex_lock(&loop->lock);
+    loop->ending = true;
+    while (loop->holders > 0)
+        pod_cond_wait(&loop->changed, &loop->lock);
+    pod_mutex_unlock(&loop->lock);
+}
+
 void rpc_loop_free(struct rpc_loop *loop)
 {
     if (loop == NULL)
         return;
     loop_end_streams(loop);
+    loop_await_holders(loop);
     grpc_completion_queue_shutdown(loop->queue);
     (void)pthread_join(loop->thread, NULL);
     grpc_completion_queue_destroy(loop->queue);

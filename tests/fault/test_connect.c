@@ -4,7 +4,8 @@
 // One is not taken for failed because a lock of gRPC had to be waited for while
 // it was made: a test has the thread that connects do what such a wait does,
 // just before gRPC looks at the errno of connect(). And one that is taken by a
-// machine where nothing answers is given up when its time is over.
+// machine where nothing answers is given up when its time is over, and one that
+// nobody wants any more is closed when it comes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -226,11 +227,81 @@ static void test_an_attempt_ends_in_time(void **state)
     close(listener);
 }
 
+// Waits for the client's first bytes; with `all` for its end.
+static void take(int fd, bool all)
+{
+    const struct timeval patience = {.tv_sec = 60};
+    char bytes[4096];
+    ssize_t got = 0;
+
+    assert_int_equal(
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)),
+        0);
+    do {
+        got = recv(fd, bytes, sizeof(bytes), 0);
+    } while (all && got > 0);
+    assert_true(all ? got == 0 : got > 0);
+}
+
+// The server says its first word when the channel has been freed.
+static void test_a_connection_that_comes_too_late_is_closed(void **state)
+{
+    static const char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+    char address[32];
+    int listener = deaf_listener(address, sizeof(address));
+    const struct rpc_channel_options to = {.target = address,
+                                           .connect_ns = 60 * POD_NS_PER_S};
+    struct rpc_loop *loop = NULL;
+    struct rpc_channel *channel = NULL;
+    struct pod_err err;
+
+    (void)state;
+    assert_int_equal(rpc_loop_new(&loop, &err), POD_OK);
+    assert_int_equal(rpc_channel_new(loop, &to, &channel, &err), POD_OK);
+    (void)rpc_channel_state(channel, true);
+    int fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    take(fd, false);
+    rpc_channel_free(channel);
+    assert_int_equal(send(fd, settings, sizeof(settings), MSG_NOSIGNAL),
+                     sizeof(settings));
+    take(fd, true);
+    close(fd);
+    rpc_loop_free(loop);
+    close(listener);
+}
+
+// A loop does not wait for one that will not come.
+static void test_a_loop_ends_while_a_channel_connects(void **state)
+{
+    char address[32];
+    int listener = deaf_listener(address, sizeof(address));
+    const struct rpc_channel_options to = {.target = address,
+                                           .connect_ns = POD_NEVER};
+    struct rpc_loop *loop = NULL;
+    struct rpc_channel *channel = NULL;
+    struct pod_err err;
+
+    (void)state;
+    assert_int_equal(rpc_loop_new(&loop, &err), POD_OK);
+    assert_int_equal(rpc_channel_new(loop, &to, &channel, &err), POD_OK);
+    (void)rpc_channel_state(channel, true);
+    int fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    take(fd, false);
+    rpc_channel_free(channel);
+    rpc_loop_free(loop);
+    close(fd);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting_for_a_lock_fails_no_connection),
         cmocka_unit_test(test_an_attempt_ends_in_time),
+        cmocka_unit_test(test_a_connection_that_comes_too_late_is_closed),
+        cmocka_unit_test(test_a_loop_ends_while_a_channel_connects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
