@@ -96,12 +96,14 @@ static void test_hands_waits_on(void **state)
     (void)state;
     start_ready(&fixture, "good");
     calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
-    // The worker knows no such handle, and nobody else does.
+    // The worker knows no such handle, and the driver does not know that yet.
     struct pod_driver_call call = calls_make(&fixture.watch, &failed, 5);
     struct calls_record record;
     struct pod_driver_call made = calls_make(&fixture.watch, &record, 4);
+    fake_worker_signal(&fixture.worker, SIGSTOP);
     fixture.driver->ops->deallocate(fixture.driver, &made, 1);
     fixture.driver->ops->read(fixture.driver, &call, 1, 0, 4);
+    fake_worker_signal(&fixture.worker, SIGCONT);
     assert_int_equal(calls_end(&record), POD_OK);
     assert_int_equal(calls_end(&failed), POD_NOT_FOUND);
     // What waits for a failure fails too, even if it comes after it.
