@@ -78,14 +78,15 @@ static void graphs_unref(struct graphs_job *job)
 
 // ------------------------------------------------------------------- the work
 
-// The event of the graph as text; NULL: no memory.
-static char *graphs_event_text(const struct graphs_job *job, bool *out_done)
+// The event of the graph as text. NULL: no memory, or the graph has ended and
+// is forgotten.
+static char *graphs_event_text(const struct graphs_job *job, bool *out_done,
+                               struct pod_err *err)
 {
     struct pod_event_view view = {0};
-    struct pod_err err;
     char *text = NULL;
 
-    if (pod_get_event(job->pod, job->number, &view, &err) != POD_OK)
+    if (pod_get_event(job->pod, job->number, &view, err) != POD_OK)
         return NULL;
     json_t *event = api_event_json(&view);
     *out_done = view.state > POD_SCHED_RUNNING;
@@ -93,16 +94,18 @@ static char *graphs_event_text(const struct graphs_job *job, bool *out_done)
     if (event != NULL)
         text = json_dumps(event, JSON_COMPACT);
     json_decref(event);
+    if (text == NULL)
+        (void)api_err_memory(err);
     return text;
 }
 
 // The event, with the names of its operations as its last member.
 static struct pod_blob *graphs_answer(const struct graphs_job *job,
-                                      bool *out_done)
+                                      bool *out_done, struct pod_err *err)
 {
     static const char member[] = ",\"refs\":";
     static const char end[] = "}\n";
-    char *event = graphs_event_text(job, out_done);
+    char *event = graphs_event_text(job, out_done, err);
     size_t length = event != NULL ? strlen(event) - 1 : 0; // without its brace
     const struct {
         const char *text;
@@ -117,6 +120,8 @@ static struct pod_blob *graphs_answer(const struct graphs_job *job,
     if (event != NULL && !job->names.failed)
         answer = pod_blob_new(length + sizeof(member) - 1 + job->names.length +
                               sizeof(end) - 1);
+    if (event != NULL && answer == NULL)
+        (void)api_err_memory(err);
     for (size_t i = 0; answer != NULL && i < sizeof(parts) / sizeof(parts[0]);
          i++) {
         memcpy(answer->data + used, parts[i].text, parts[i].length);
@@ -131,15 +136,18 @@ static struct pod_blob *graphs_answer(const struct graphs_job *job,
 static void graphs_write_answer(struct graphs_job *job)
 {
     bool done = false;
-    struct pod_blob *answer = graphs_answer(job, &done);
+    struct pod_err err;
+    struct pod_blob *answer = graphs_answer(job, &done, &err);
 
     pod_mutex_lock(&job->lock);
     job->answer = answer;
     job->done = done;
-    if (answer != NULL)
+    if (answer != NULL) {
         pod_str_fini(&job->names);
-    else
-        job->code = api_err_memory(&job->err);
+    } else {
+        job->err = err;
+        job->code = err.code;
+    }
     pod_mutex_unlock(&job->lock);
 }
 
@@ -147,10 +155,12 @@ static void graphs_write_answer(struct graphs_job *job)
 static void graphs_tell_key(struct api_request *req, struct graphs_job *job)
 {
     bool done = false;
+    struct pod_err err;
 
     pod_mutex_lock(&job->lock);
-    struct pod_blob *answer = job->answer != NULL ? pod_blob_ref(job->answer)
-                                                  : graphs_answer(job, &done);
+    struct pod_blob *answer = job->answer != NULL
+                                  ? pod_blob_ref(job->answer)
+                                  : graphs_answer(job, &done, &err);
     pod_mutex_unlock(&job->lock);
     api_keyed_accepted_text(req, 202, answer);
     pod_blob_unref(answer);
