@@ -23,7 +23,7 @@ enum {
     PROCESS_MMAP_THRESHOLD = 1 << 30,
     PROCESS_TRIM_THRESHOLD = 1 << 30,
     // How often it is looked whether memory is to be given back all the same.
-    PROCESS_TIDY_MS = 2000,
+    PROCESS_TIDY_MS = 500,
 };
 
 // What comes through the pipe.
