@@ -69,11 +69,14 @@ static void answers_answer(struct worker_sink *sink,
                            const struct worker_answer *answer)
 {
     struct answers *answers = answers_of(sink);
-    if (answer->started || (answer->begun && !atomic_load(&answers->joins)))
+    struct worker_answer done = *answer;
+    if (answer->started || (answer->begun && !atomic_load(&answers->joins))) {
         answers_started(answers, answer);
+        done.begun = false;
+    }
     if (answer->started)
         return;
-    rpc_stream_send(answers->stream, answers->pack(answers, answer));
+    rpc_stream_send(answers->stream, answers->pack(answers, &done));
     answers_finish_if(answers, true);
 }
 

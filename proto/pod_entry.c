@@ -373,10 +373,10 @@ struct pod_wire_out *pod_entry_pack(struct answers *answers,
     char reason[POD_STATUS_REASON_BYTES];
     char text[POD_ERR_TEXT_BYTES];
     const struct pod_wire_level level = {.number = 1, .message = &outcome.base};
+    (void)answers;
     pod__worker__v1__status__init(&status);
     outcome.op = answer->number;
-    outcome.started =
-        answer->started || (answer->begun && atomic_load(&answers->joins));
+    outcome.started = answer->started || answer->begun;
     if (answer->started)
         return pod_wire_pack_levels(&level, 1, 0, NULL, 0, 0);
     pod_pack_status(answer, &status, reason, text);
