@@ -307,13 +307,16 @@ enum pod_code gd_pod_begin_locked(struct gd_link *link, struct pod_err *err)
     __attribute__((warn_unused_result));
 enum pod_code gd_cloud_begin_locked(struct gd_link *link, struct pod_err *err)
     __attribute__((warn_unused_result));
-// grpc_driver_entry.c
+
+// ------------------------------------------------------- grpc_driver_entry.c
+
 struct pod_wire_out *gd_entry_encode(struct gd *driver, struct gd_item *item,
                                      const struct gd_request *request,
                                      struct pod_err *err);
 struct pod_wire_out *gd_entry_cancel(uint64_t wire, uint64_t own_wire);
 
-// grpc_driver_cloud_entry.c
+// ------------------------------------------------- grpc_driver_cloud_entry.c
+
 struct pod_wire_out *gd_cloud_encode(struct gd *driver, struct gd_item *item,
                                      const struct gd_request *request,
                                      struct pod_err *err);

@@ -2,15 +2,22 @@
 // What the files of the engine proper offer each other: submitting, stepping,
 // launching, completing. For core/pod alone.
 //
-//   submit.c    requests become records       effect.c   steps of the scheduler
-//   check.c     what can be refused at once   launch.c   records become calls
-//   hazard.c    what must wait for what       outbox.c   calls reach drivers
-//   ahead.c     what need not wait here       complete.c answers come back
-//   memory.c    order of memory of a core     failure.c  why something ended
-//   badly transfer.c  bytes in bounded pieces       settle.c   what ends is let
-//   go of compile.c   programs and loads            output.c   automatic
-//   outputs gang.c      executions                    loss.c     hosts come and
-//   go
+//   submit.c    requests become records
+//   check.c     what can be refused at once
+//   hazard.c    what must wait for what
+//   ahead.c     what need not wait here
+//   memory.c    order of memory of a core
+//   effect.c    steps of the scheduler
+//   launch.c    records become calls
+//   outbox.c    calls reach drivers
+//   complete.c  answers come back
+//   transfer.c  bytes in bounded pieces
+//   compile.c   programs and loads
+//   gang.c      executions
+//   output.c    automatic outputs
+//   loss.c      hosts come and go
+//   failure.c   why something ended badly
+//   settle.c    what ends is let go of
 #ifndef POD_POD_ENGINE_H
 #define POD_POD_ENGINE_H
 
