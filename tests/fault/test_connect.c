@@ -243,56 +243,59 @@ static void take(int fd, bool all)
     assert_true(all ? got == 0 : got > 0);
 }
 
+// A channel whose connection has been taken and waits for the server's word.
+struct attempt {
+    int listener;
+    int fd;
+    struct rpc_loop *loop;
+    struct rpc_channel *channel;
+};
+
+static void attempt_begin(struct attempt *out, int64_t connect_ns)
+{
+    char address[32];
+    struct rpc_channel_options to = {.target = address,
+                                     .connect_ns = connect_ns};
+    struct pod_err err;
+
+    out->listener = deaf_listener(address, sizeof(address));
+    assert_int_equal(rpc_loop_new(&out->loop, &err), POD_OK);
+    assert_int_equal(rpc_channel_new(out->loop, &to, &out->channel, &err),
+                     POD_OK);
+    (void)rpc_channel_state(out->channel, true);
+    out->fd = accept(out->listener, NULL, NULL);
+    assert_true(out->fd >= 0);
+    take(out->fd, false);
+}
+
 // The server says its first word when the channel has been freed.
 static void test_a_connection_that_comes_too_late_is_closed(void **state)
 {
     static const char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
-    char address[32];
-    int listener = deaf_listener(address, sizeof(address));
-    const struct rpc_channel_options to = {.target = address,
-                                           .connect_ns = 60 * POD_NS_PER_S};
-    struct rpc_loop *loop = NULL;
-    struct rpc_channel *channel = NULL;
-    struct pod_err err;
+    struct attempt attempt;
 
     (void)state;
-    assert_int_equal(rpc_loop_new(&loop, &err), POD_OK);
-    assert_int_equal(rpc_channel_new(loop, &to, &channel, &err), POD_OK);
-    (void)rpc_channel_state(channel, true);
-    int fd = accept(listener, NULL, NULL);
-    assert_true(fd >= 0);
-    take(fd, false);
-    rpc_channel_free(channel);
-    assert_int_equal(send(fd, settings, sizeof(settings), MSG_NOSIGNAL),
+    attempt_begin(&attempt, 60 * POD_NS_PER_S);
+    rpc_channel_free(attempt.channel);
+    assert_int_equal(send(attempt.fd, settings, sizeof(settings), MSG_NOSIGNAL),
                      sizeof(settings));
-    take(fd, true);
-    close(fd);
-    rpc_loop_free(loop);
-    close(listener);
+    take(attempt.fd, true);
+    close(attempt.fd);
+    rpc_loop_free(attempt.loop);
+    close(attempt.listener);
 }
 
 // A loop does not wait for one that will not come.
 static void test_a_loop_ends_while_a_channel_connects(void **state)
 {
-    char address[32];
-    int listener = deaf_listener(address, sizeof(address));
-    const struct rpc_channel_options to = {.target = address,
-                                           .connect_ns = POD_NEVER};
-    struct rpc_loop *loop = NULL;
-    struct rpc_channel *channel = NULL;
-    struct pod_err err;
+    struct attempt attempt;
 
     (void)state;
-    assert_int_equal(rpc_loop_new(&loop, &err), POD_OK);
-    assert_int_equal(rpc_channel_new(loop, &to, &channel, &err), POD_OK);
-    (void)rpc_channel_state(channel, true);
-    int fd = accept(listener, NULL, NULL);
-    assert_true(fd >= 0);
-    take(fd, false);
-    rpc_channel_free(channel);
-    rpc_loop_free(loop);
-    close(fd);
-    close(listener);
+    attempt_begin(&attempt, POD_NEVER);
+    rpc_channel_free(attempt.channel);
+    rpc_loop_free(attempt.loop);
+    close(attempt.fd);
+    close(attempt.listener);
 }
 
 int main(void)

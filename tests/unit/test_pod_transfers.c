@@ -196,10 +196,23 @@ static void count_notify(void *arg)
     ++*(int *)arg;
 }
 
+// Reads all of a buffer, as far as the stream takes it.
+static uint64_t read_into(struct fixture *fix, uint64_t buffer,
+                          struct pod_stream *stream)
+{
+    struct pod_request request = fixture_request(POD_KIND_READ);
+
+    request.read.buffer = fixture_buffer(buffer);
+    request.read.length = UINT64_MAX;
+    request.read.stream = stream;
+    uint64_t read = fixture_submit(fix, &request);
+    fixture_run(fix);
+    return read;
+}
+
 static void test_stream_stops_a_read_that_is_too_fast(void **state)
 {
     struct fixture fix;
-    struct pod_request request = fixture_request(POD_KIND_READ);
     struct pod_blob *chunk;
     struct pod_err err;
     int notified = 0;
@@ -210,11 +223,7 @@ static void test_stream_stops_a_read_that_is_too_fast(void **state)
     uint64_t buffer = fixture_allocate(&fix, 0, 200);
     fixture_run(&fix);
     struct pod_stream *stream = pod_stream_new(20, count_notify, &notified);
-    request.read.buffer = fixture_buffer(buffer);
-    request.read.length = UINT64_MAX;
-    request.read.stream = stream;
-    uint64_t read = fixture_submit(&fix, &request);
-    fixture_run(&fix);
+    uint64_t read = read_into(&fix, buffer, stream);
     // Two chunks fill it, and four wait in the slots.
     assert_true(fake_count(fix.host[0], FAKE_READ) <= 2 + POD_TRANSFER_SLOTS);
     while (pod_stream_pop(stream, &chunk, &err) == POD_STREAM_CHUNK) {
@@ -233,7 +242,6 @@ static void test_stream_stops_a_read_that_is_too_fast(void **state)
 static void test_closed_stream_cancels_its_read(void **state)
 {
     struct fixture fix;
-    struct pod_request request = fixture_request(POD_KIND_READ);
     int notified = 0;
 
     (void)state;
@@ -241,11 +249,7 @@ static void test_closed_stream_cancels_its_read(void **state)
     uint64_t buffer = fixture_allocate(&fix, 0, 200);
     fixture_run(&fix);
     struct pod_stream *stream = pod_stream_new(20, count_notify, &notified);
-    request.read.buffer = fixture_buffer(buffer);
-    request.read.length = UINT64_MAX;
-    request.read.stream = stream;
-    uint64_t read = fixture_submit(&fix, &request);
-    fixture_run(&fix);
+    uint64_t read = read_into(&fix, buffer, stream);
     pod_stream_close(stream);
     fixture_run(&fix);
     assert_state(&fix, read, "CANCELLED");

@@ -251,18 +251,25 @@ static void test_stream_sends_soon(void **state)
     await(&f->client, &f->client.bytes, 22);
 }
 
+enum { MUCH_MIB = 64 };
+
+// More than the windows of the connection.
+static void send_much(struct fixture *f)
+{
+    char *big = calloc(1, 1 << 20);
+    assert_non_null(big);
+    for (int i = 0; i < MUCH_MIB; i++)
+        rpc_stream_send(f->client.stream, bytes_out(big, 1 << 20));
+    free(big);
+}
+
 static void test_stream_marks_and_pause(void **state)
 {
     struct fixture *f = *state;
-    enum { COUNT = 64 };
     open_stream(f);
     rpc_stream_send(f->client.stream, bytes_out("a", 1));
     rpc_stream_pause(served_stream(f));
-    char *big = calloc(1, 1 << 20);
-    assert_non_null(big);
-    for (int i = 0; i < COUNT; i++)
-        rpc_stream_send(f->client.stream, bytes_out(big, 1 << 20));
-    free(big);
+    send_much(f);
     // The windows of the connection are far smaller than what was sent.
     assert_true(rpc_stream_queued(f->client.stream) > 16 << 20);
     pod_mutex_lock(&f->client.lock);
@@ -270,7 +277,7 @@ static void test_stream_marks_and_pause(void **state)
     pod_mutex_unlock(&f->client.lock);
     rpc_stream_resume(f->served.stream);
     await(&f->client, &f->client.drained, drained + 1);
-    await(&f->served, &f->served.bytes, 1 + ((size_t)COUNT << 20));
+    await(&f->served, &f->served.bytes, 1 + ((size_t)MUCH_MIB << 20));
     assert_int_equal(rpc_stream_queued(f->client.stream), 0);
 }
 
@@ -281,7 +288,6 @@ static void test_stream_holds_back(void **state)
     struct rpc_stream_settings settings_back = settings;
     struct pod_err err = POD_ERR_NONE;
     struct seen other;
-    enum { COUNT = 64 };
     settings_back.hold_bytes = 1 << 20;
     seen_init(&other);
     assert_int_equal(rpc_stream_open(f->channel, "/t.S/Stream", &settings_back,
@@ -289,11 +295,7 @@ static void test_stream_holds_back(void **state)
                                      &f->client.stream, &err),
                      POD_OK);
     rpc_stream_pause(served_stream(f));
-    char *big = calloc(1, 1 << 20);
-    assert_non_null(big);
-    for (int i = 0; i < COUNT; i++)
-        rpc_stream_send(f->client.stream, bytes_out(big, 1 << 20));
-    free(big);
+    send_much(f);
     // A read that had begun is not taken back.
     rpc_stream_send(f->served.stream, bytes_out("first", 5));
     await(&f->client, &f->client.messages, 1);
