@@ -380,6 +380,13 @@ enum pod_code worker_follow_locked(struct worker_session *session,
                                    struct pod_err *err)
     __attribute__((warn_unused_result));
 
+// ------------------------------------------------------------- worker_check.c
+
+// Of an operation that is to be launched. UNKNOWN_HANDLE, BAD_LENGTH,
+// UNIMPLEMENTED.
+enum pod_code worker_check(const struct worker_op *op, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 // --------------------------------------------------------------- worker_run.c
 
 // Gives it to the driver; drops and takes the lock.
