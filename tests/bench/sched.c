@@ -54,6 +54,7 @@
 #include "core/base/mem.h"
 #include "core/sched/sched.h"
 #include "tests/bench/lib/numbers.h"
+#include "tests/bench/lib/told.h"
 
 enum {
     BENCH_PARENTS = 3,
@@ -374,106 +375,7 @@ static double bench_bare(const struct bench_graph *graph)
 
 // ------------------------------------------------------- who is told by id
 
-enum { TOLD_PLACE_BITS = 24 }; // of an id; the others count operations
-
 _Static_assert(BENCH_MAX <= 1 << TOLD_PLACE_BITS, "each node has a place");
-
-struct told_edge {
-    struct told_edge *next; // also in the free list
-    struct told_node *to;
-};
-
-struct told_node {
-    union {
-        struct told_edge *dependents;
-        struct told_node *next_free;
-    };
-    uint64_t id; // 0: free
-    uint32_t unmet;
-};
-
-struct told {
-    struct told_node *nodes;
-    struct told_edge *edges;
-    struct told_node *free_nodes;
-    struct told_edge *free_edges;
-    size_t node_count; // that were ever taken
-    size_t edge_count;
-    uint64_t submitted;
-    uint64_t *news; // ids: of what became ready, and last of what ended
-};
-
-static struct told_node *told_find(const struct told *told, uint64_t id)
-{
-    return &told->nodes[id & ((UINT64_C(1) << TOLD_PLACE_BITS) - 1)];
-}
-
-static struct told_node *told_take_node(struct told *told)
-{
-    struct told_node *node = told->free_nodes;
-
-    if (node == NULL)
-        return &told->nodes[told->node_count++];
-    told->free_nodes = node->next_free;
-    return node;
-}
-
-static struct told_edge *told_take_edge(struct told *told)
-{
-    struct told_edge *edge = told->free_edges;
-
-    if (edge == NULL)
-        return &told->edges[told->edge_count++];
-    told->free_edges = edge->next;
-    return edge;
-}
-
-// Returns the id of a new operation.
-static uint64_t told_submit(struct told *told, const uint64_t *deps,
-                            size_t dep_count)
-{
-    struct told_node *node = told_take_node(told);
-    uint64_t place = (uint64_t)(node - told->nodes);
-
-    *node = (struct told_node){
-        .id = ++told->submitted << TOLD_PLACE_BITS | place,
-        .unmet = (uint32_t)dep_count,
-    };
-    for (size_t i = 0; i < dep_count; i++) {
-        struct told_node *from = told_find(told, deps[i]);
-        struct told_edge *edge = told_take_edge(told);
-        *edge = (struct told_edge){from->dependents, node};
-        from->dependents = edge;
-    }
-    return node->id;
-}
-
-// Returns how many news there are: none if there is no such operation.
-__attribute__((noinline)) static size_t told_done(struct told *told,
-                                                  uint64_t id)
-{
-    struct told_node *node = told_find(told, id);
-    struct told_edge *last = NULL;
-    uint64_t *news = told->news;
-
-    if (node->id != id)
-        return 0;
-    for (struct told_edge *edge = node->dependents; edge != NULL;
-         edge = edge->next) {
-        if (--edge->to->unmet == 0)
-            *news++ = edge->to->id;
-        last = edge;
-    }
-    *news++ = id;
-    if (last != NULL) {
-        last->next = told->free_edges;
-        told->free_edges = node->dependents;
-    }
-    node->id = 0;
-    node->next_free = told->free_nodes;
-    told->free_nodes = node;
-    return (size_t)(news - told->news);
-}
 
 static size_t told_submit_all(struct told *told,
                               const struct bench_graph *graph, uint64_t *ready)
