@@ -12,9 +12,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "proto/slice.h"
 #include "proto/wire.h"
-#include "proto/worker_ids.h"
 
 #include "pod_worker.pb-c.h"
 #include "tpu_service.pb-c.h"
@@ -520,106 +518,6 @@ static void test_clean_text(void **state)
     assert_string_equal(bad, "caf? ?");
 }
 
-// ----------------------------------------------------------------- intervals
-
-static void test_ids(void **state)
-{
-    (void)state;
-    struct worker_ids ids = {.items = NULL};
-    static const uint64_t order[] = {5, 1, 3, 2, 4, 9, 7, 8};
-    for (size_t i = 0; i < 8; i++) {
-        assert_true(worker_ids_reserve(&ids, 1, 16));
-        worker_ids_add(&ids, order[i]);
-    }
-    assert_int_equal(ids.count, 2); // 1-5 and 7-9
-    for (uint64_t number = 0; number < 12; number++) {
-        bool in = (number >= 1 && number <= 5) || (number >= 7 && number <= 9);
-        assert_int_equal(worker_ids_has(&ids, number), in);
-    }
-    worker_ids_add(&ids, 8); // again: nothing changes
-    assert_int_equal(ids.count, 2);
-    worker_ids_drop_below(&ids, 4);
-    assert_false(worker_ids_has(&ids, 3));
-    assert_true(worker_ids_has(&ids, 4));
-    worker_ids_drop_below(&ids, 100);
-    assert_int_equal(ids.count, 0);
-    worker_ids_fini(&ids);
-}
-
-static void test_ids_limit(void **state)
-{
-    (void)state;
-    struct worker_ids ids = {.items = NULL};
-    for (uint64_t i = 0; i < 4; i++) {
-        assert_true(worker_ids_reserve(&ids, 1, 4));
-        worker_ids_add(&ids, 1 + 2 * i);
-    }
-    assert_false(worker_ids_reserve(&ids, 1, 4));
-    pod_mem_fail_after(0, 1);
-    bool grown = worker_ids_reserve(&ids, 100, 1000);
-    pod_mem_fail_after(-1, 0);
-    assert_false(grown);
-    assert_true(worker_ids_has(&ids, 7));
-    worker_ids_fini(&ids);
-}
-
-// ---------------------------------------------------------------------- slices
-
-static void test_slice(void **state)
-{
-    (void)state;
-    // 4x4 chips of two cores, hosts own blocks of 2x2.
-    struct worker_slice slice = {.x = 4,
-                                 .y = 4,
-                                 .z = 1,
-                                 .block_x = 2,
-                                 .block_y = 2,
-                                 .block_z = 1,
-                                 .cores_per_chip = 2,
-                                 .host_id = 1,
-                                 .hosts = 4};
-    struct pod_err err = POD_ERR_NONE;
-    uint32_t local = 99;
-    assert_int_equal(worker_slice_check(&slice, &err), POD_OK);
-    static const uint32_t own[] = {2, 3, 6, 7};
-    for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(worker_slice_own_chip(&slice, i), own[i]);
-    assert_true(worker_slice_own_core(&slice, 13, &local));
-    assert_int_equal(local, 5);
-    assert_false(worker_slice_own_core(&slice, 8, &local));
-    assert_false(worker_slice_own_core(&slice, 32, &local));
-    slice.block_x = 0;
-    slice.block_y = 0;
-    slice.block_z = 0;
-    assert_int_equal(worker_slice_own_chip(&slice, 0), 4);
-}
-
-static void test_slice_refuses(void **state)
-{
-    (void)state;
-    const struct worker_slice good = {
-        .x = 4, .y = 2, .z = 1, .cores_per_chip = 1, .hosts = 2};
-    struct pod_err err = POD_ERR_NONE;
-    struct worker_slice bad[7];
-    for (size_t i = 0; i < 7; i++)
-        bad[i] = good;
-    assert_int_equal(worker_slice_check(&good, &err), POD_OK);
-    bad[0].x = 0;
-    bad[1].x = UINT32_MAX;
-    bad[2].hosts = 3;
-    bad[3].host_id = 2;
-    bad[4].cores_per_chip = 65;
-    bad[5].block_x = 3;
-    bad[5].block_y = 1;
-    bad[5].block_z = 1;
-    bad[6].block_x = 1;
-    bad[6].block_y = 1;
-    bad[6].block_z = 1; // eight blocks for two hosts
-    for (size_t i = 0; i < 7; i++)
-        assert_int_equal(worker_slice_check(&bad[i], &err),
-                         POD_INVALID_ARGUMENT);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -641,10 +539,6 @@ int main(void)
         cmocka_unit_test(test_blob_owns_message),
         cmocka_unit_test(test_pack_levels),
         cmocka_unit_test(test_clean_text),
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_ids_limit),
-        cmocka_unit_test(test_slice),
-        cmocka_unit_test(test_slice_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
