@@ -51,6 +51,18 @@ static inline void host_open(struct host *host, uint32_t cores,
     calls_await(&host->watch, &host->watch.ready, 1);
 }
 
+// Buffers 1..6 hold their number, `gate` is load 11, `increment` load 13.
+static inline void host_with_gate(struct host *host)
+{
+    host_open(host, 1, NULL, 0);
+    for (uint64_t i = 1; i <= 6; i++) {
+        calls_allocate(&host->watch, host->driver, i, 0, 4);
+        calls_write_s32(&host->watch, host->driver, 100 + i, i, (int32_t)i);
+    }
+    calls_program(&host->watch, host->driver, 10, 0, "gate");
+    calls_program(&host->watch, host->driver, 12, 0, "increment");
+}
+
 static inline void host_close(struct host *host)
 {
     host->driver->ops->close(host->driver);
