@@ -311,11 +311,21 @@ void worker_op_free_locked(struct worker_op *op);
 void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
                           const struct worker_op *cause);
 void worker_op_settle_locked(struct worker_op *op);
-// Forgets the texts of failures.
-void worker_forget_texts_locked(struct worker_session *session);
 // Sets `err` of an operation that has none yet.
 void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
                             uint64_t root);
+
+// ------------------------------------------------------------ worker_outcome.c
+
+// Makes sure that so many more numbers can be added to `ids`, which is the
+// session's `done` or `failed`. false: no memory, or too many intervals.
+bool worker_remember_room_locked(struct worker_session *session,
+                                 struct worker_ids *ids, size_t room);
+// Remembers how a number ended: `err` is NULL if well. There must be room.
+void worker_remember_locked(struct worker_session *session, uint64_t number,
+                            const struct pod_err *err, uint64_t root);
+// Forgets the texts of failures.
+void worker_forget_texts_locked(struct worker_session *session);
 
 // --------------------------------------------------------------- worker_link.c
 

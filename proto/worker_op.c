@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations: submitted, ended, settled, forgotten.
+// Operations: submitted, ended, settled.
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -38,91 +38,6 @@ void worker_op_blame_locked(struct worker_op *op, const struct pod_err *err,
     op->root = root;
 }
 
-// ---------------------------------------------------------------- remembering
-
-enum { OP_FAILURE_BYTES = sizeof(struct worker_failure) + WORKER_MORE_BYTES };
-
-static void op_forget_one_locked(struct worker_session *session,
-                                 struct worker_failure *failure)
-{
-    (void)pod_map_remove(&session->failures, failure->number);
-    pod_list_remove(&failure->link);
-    session->worker->kept -= OP_FAILURE_BYTES;
-    pod_free(failure);
-}
-
-// Before another text is remembered. false: it cannot be.
-static bool op_make_room_locked(struct worker_session *session)
-{
-    bool full = worker_is_full_locked(session->worker);
-    if (session->failures.count >= WORKER_MAX_FAILURES ||
-        (full && session->failures.count > 0))
-        op_forget_one_locked(session,
-                             POD_CONTAINER(session->failure_list.next,
-                                           struct worker_failure, link));
-    else if (full)
-        return false;
-    return true;
-}
-
-static void op_remember_text_locked(struct worker_session *session,
-                                    uint64_t number, const struct pod_err *err,
-                                    uint64_t root)
-{
-    struct worker_failure *failure =
-        op_make_room_locked(session) ? pod_malloc(sizeof(*failure)) : NULL;
-    if (failure == NULL)
-        return;
-    *failure =
-        (struct worker_failure){.number = number, .root = root, .err = *err};
-    if (!pod_map_put(&session->failures, number, failure)) {
-        pod_free(failure);
-        return;
-    }
-    pod_list_push_back(&session->failure_list, &failure->link);
-    session->worker->kept += OP_FAILURE_BYTES;
-}
-
-// Remembers how a number ended.
-static void op_remember_locked(struct worker_session *session, uint64_t number,
-                               const struct pod_err *err, uint64_t root)
-{
-    if (err == NULL) {
-        worker_ids_add(&session->done, number);
-        return;
-    }
-    worker_ids_add(&session->failed, number);
-    op_remember_text_locked(session, number, err, root);
-}
-
-void worker_forget_texts_locked(struct worker_session *session)
-{
-    while (!pod_list_empty(&session->failure_list))
-        op_forget_one_locked(session,
-                             POD_CONTAINER(session->failure_list.next,
-                                           struct worker_failure, link));
-}
-
-void worker_forget(struct worker_session *session, uint64_t number)
-{
-    struct worker *worker = session->worker;
-    pod_mutex_lock(&worker->lock);
-    if (number > session->floor) {
-        session->floor = number;
-        worker_ids_drop_below(&session->done, number);
-        worker_ids_drop_below(&session->failed, number);
-        struct pod_list *item = session->failure_list.next;
-        while (item != &session->failure_list) {
-            struct worker_failure *failure =
-                POD_CONTAINER(item, struct worker_failure, link);
-            item = item->next;
-            if (failure->number < number)
-                op_forget_one_locked(session, failure);
-        }
-    }
-    pod_mutex_unlock(&worker->lock);
-}
-
 // ----------------------------------------------------------------- the ending
 
 void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
@@ -149,7 +64,7 @@ void worker_op_end_locked(struct worker_op *op, enum pod_sched_state state,
     if (op->forward)
         return;
     (void)pod_map_remove(&session->ops, op->request.number);
-    op_remember_locked(session, op->request.number, op->err, op->root);
+    worker_remember_locked(session, op->request.number, op->err, op->root);
     worker_todo_locked(op, WORKER_TODO_ANSWER);
     if (op->gang != NULL)
         worker_gang_ended_locked(op);
@@ -360,18 +275,6 @@ static enum pod_code op_admit_memory(const struct worker_session *session,
     return worker_staged_check(worker, request->data->size, err);
 }
 
-// Numbers as intervals take what they have room for.
-static bool op_reserve_locked(struct worker_session *session,
-                              struct worker_ids *ids, size_t room)
-{
-    size_t before = ids->capacity;
-    bool reserved = worker_ids_reserve(ids, room, WORKER_MAX_INTERVALS);
-    size_t bytes = (ids->capacity - before) * sizeof(ids->items[0]);
-    session->kept += bytes;
-    session->worker->kept += bytes;
-    return reserved;
-}
-
 static enum pod_code op_admit(struct worker_session *session,
                               const struct worker_request *request,
                               struct pod_err *err)
@@ -392,8 +295,8 @@ static enum pod_code op_admit(struct worker_session *session,
     if (session->unsettled >= WORKER_MAX_OPEN)
         return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
                            "%d operations are open", WORKER_MAX_OPEN);
-    if (!op_reserve_locked(session, &session->done, room) ||
-        !op_reserve_locked(session, &session->failed, room))
+    if (!worker_remember_room_locked(session, &session->done, room) ||
+        !worker_remember_room_locked(session, &session->failed, room))
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the numbers of operations");
     return POD_OK;
@@ -412,10 +315,10 @@ static void op_never_locked(struct worker_session *session, uint64_t number,
     if (worker_is_full_locked(session->worker) &&
         failed->capacity - failed->count < room)
         return;
-    if (!op_reserve_locked(session, &session->failed, room))
+    if (!worker_remember_room_locked(session, &session->failed, room))
         return;
     struct worker_op *stand_in = pod_map_get(&session->ops, number);
-    op_remember_locked(session, number, err, 0);
+    worker_remember_locked(session, number, err, 0);
     if (stand_in == NULL)
         return;
     worker_op_blame_locked(stand_in, err, number);
