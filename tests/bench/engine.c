@@ -8,7 +8,6 @@
 // The host is a list of calls and nothing else. Nanoseconds an operation, of
 // the processor, all threads; the median of the rounds. POD_BENCH_MAX says how
 // large N may become: 100,000 if it is not set.
-#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/pod/pod.h"
+#include "server/process.h"
 #include "tests/bench/lib/numbers.h"
 
 enum {
@@ -24,7 +24,6 @@ enum {
     BENCH_CORES = 4,
     BENCH_ROUNDS = 5,
     BENCH_DEFAULT = 100000,
-    BENCH_THRESHOLD = 1 << 30,
 };
 
 static void bench_check(bool ok, const char *what)
@@ -283,9 +282,7 @@ int main(void)
     const char *limit = getenv("POD_BENCH_MAX");
     size_t most = limit != NULL ? strtoul(limit, NULL, 10) : BENCH_DEFAULT;
 
-    // As podd does.
-    (void)mallopt(M_MMAP_THRESHOLD, BENCH_THRESHOLD);
-    (void)mallopt(M_TRIM_THRESHOLD, BENCH_THRESHOLD);
+    process_setup();
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
     printf("ns an operation\n%9s %7s %7s\n", "in flight", "submit", "done");
     for (size_t count = 1000; count <= most; count *= 10) {

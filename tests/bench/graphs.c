@@ -23,6 +23,7 @@
 #include "api/graph_read.h"
 #include "api/json_memory.h"
 #include "core/base/log.h"
+#include "server/process.h"
 #include "tests/bench/lib/numbers.h"
 #include "tests/lib/pod_fixture.h"
 
@@ -30,7 +31,6 @@ enum {
     BENCH_OPS = 100000,
     BENCH_ROUNDS = 5,
     BENCH_PIECE = 16 * 1024,
-    BENCH_THRESHOLD = 1 << 30
 };
 
 static double bench_now(void)
@@ -235,9 +235,7 @@ static void bench_rounds(bool by_lines)
 
 int main(void)
 {
-    // As podd does.
-    (void)mallopt(M_MMAP_THRESHOLD, BENCH_THRESHOLD);
-    (void)mallopt(M_TRIM_THRESHOLD, BENCH_THRESHOLD);
+    process_setup();
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
     api_json_memory_setup();
     bench_rounds(true);

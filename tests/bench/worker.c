@@ -22,9 +22,6 @@
 //   across      a copy of a buffer to another worker, which fetches it
 //   bounce      the same of 16 MiB; bare sends it there, then back, in one
 //               message each, as what reads it and then writes it would
-//   idle        the processor time of a pod of ten workers with nothing to do
-//   64, 1024    so many workers: how long all take to connect and to do one
-//               operation each, and what a host costs the pod and the workers
 //
 // The chain has one more ratio: how much faster it is than one whose every
 // operation is sent when the one before has been answered. On few cores that
@@ -34,18 +31,14 @@
 // sleep, for they sleep for a second once another thread has wanted their core
 // (proto/rpc_loop.c). So it has more and longer rounds, in each of which a
 // second of it goes by before it is measured: what the chain did is forgotten.
-#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "core/base/log.h"
-#include "tests/bench/lib/crowd.h"
+#include "server/process.h"
+#include "tests/bench/lib/apart.h"
 #include "tests/bench/lib/echo.h"
 #include "tests/bench/lib/far_pod.h"
 #include "tests/bench/lib/numbers.h"
@@ -59,8 +52,6 @@ enum {
     BENCH_SMALL_BYTES = 16,
     BENCH_DATA_BYTES = 64 << 20,
     BENCH_BOUNCE_BYTES = 16 << 20,
-    BENCH_IDLE_WORKERS = 10,
-    BENCH_IDLE_S = 3,
     // On the wire: an operation of a few numbers, its outcome, the engine's
     // pieces of data, and those of one worker for another.
     BENCH_ENTRY_BYTES = 24,
@@ -71,7 +62,6 @@ enum {
     BENCH_MANY = 1000,
     BENCH_PIECES = 4,
     BENCH_FETCHES = 8,
-    BENCH_HEAP_KEPT = 1 << 30,
 };
 
 #define BENCH_SECONDS      0.5
@@ -481,8 +471,9 @@ static void bench_print(const struct bench_work *work,
     printf("\n");
 }
 
-static void bench_run(const struct bench_work *work)
+static void bench_run(const void *arg)
 {
+    const struct bench_work *work = arg;
     struct bench_site site = {.bytes = work->bytes};
     struct echo echo;
     struct bench_measured warm = {.pod = {.count = 0}};
@@ -500,153 +491,7 @@ static void bench_run(const struct bench_work *work)
     echo_stop(&echo);
 }
 
-// --------------------------------------------------------------- many workers
-
-// What a process takes.
-struct bench_taken {
-    double threads;
-    double resident_kb;
-};
-
-static struct bench_taken bench_taken(pid_t pid)
-{
-    struct bench_taken taken = {.threads = 0};
-    char path[64];
-    char line[256];
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, "Threads:", 8) == 0)
-            taken.threads = strtod(line + 8, NULL);
-        else if (strncmp(line, "VmRSS:", 6) == 0)
-            taken.resident_kb = strtod(line + 6, NULL);
-    }
-    if (taken.threads < 1) {
-        fprintf(stderr, "%s: cannot be read\n", path);
-        exit(1);
-    }
-    (void)fclose(file);
-    return taken;
-}
-
-// One operation on each host, begun together; seconds.
-static double bench_on_each(struct far_pod *far, size_t hosts)
-{
-    struct pod_request request = far_request(POD_KIND_ALLOCATE);
-    double begin = bench_now();
-    uint64_t first = 0;
-
-    request.allocate.bytes = BENCH_SMALL_BYTES;
-    for (size_t i = 0; i < hosts; i++) {
-        request.allocate.core = (uint32_t)i;
-        uint64_t number = far_submit(far, &request);
-        first = i == 0 ? number : first;
-    }
-    for (size_t i = 0; i < hosts; i++)
-        far_await(far, first + i);
-    return bench_now() - begin;
-}
-
-static void bench_many(size_t count)
-{
-    struct crowd crowd;
-    struct far_pod far;
-
-    crowd_start(&crowd, count);
-    struct bench_taken before = bench_taken(getpid());
-    double begin = bench_now();
-    far_pod_open(&far, (const char *const *)crowd.addresses, count);
-    double opened = bench_now() - begin;
-    double each = bench_on_each(&far, count);
-    double again = bench_on_each(&far, count);
-    struct bench_taken pod = bench_taken(getpid());
-    struct bench_taken workers = bench_taken(crowd.pid);
-    double hosts = (double)count;
-    printf("%zu workers: open in %.2f s, an operation on each in %.3f s, "
-           "again in %.3f s\n",
-           count, opened, each, again);
-    printf("  the pod      %6.0f threads, %7.2f for each; %8.0f KiB, %7.1f for "
-           "each\n",
-           pod.threads, (pod.threads - before.threads) / hosts, pod.resident_kb,
-           (pod.resident_kb - before.resident_kb) / hosts);
-    printf("  the workers  %6.0f threads, %7.2f for each; %8.0f KiB, %7.1f for "
-           "each\n",
-           workers.threads, workers.threads / hosts, workers.resident_kb,
-           workers.resident_kb / hosts);
-    far_pod_close(&far);
-    crowd_stop(&crowd);
-}
-
-// Seconds of processor time that a process has had.
-static double bench_used(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec used;
-
-    if (clock_getcpuclockid(pid, &clock) != 0 ||
-        clock_gettime(clock, &used) != 0) {
-        fprintf(stderr, "%d: its time cannot be read\n", (int)pid);
-        exit(1);
-    }
-    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-}
-
-static void bench_idle(void)
-{
-    struct crowd crowd;
-    struct far_pod far;
-
-    crowd_start(&crowd, BENCH_IDLE_WORKERS);
-    far_pod_open(&far, (const char *const *)crowd.addresses,
-                 BENCH_IDLE_WORKERS);
-    double pod = bench_used(getpid());
-    double workers = bench_used(crowd.pid);
-    double begin = bench_now();
-    (void)sleep(BENCH_IDLE_S);
-    double seconds = bench_now() - begin;
-    printf("%d workers, idle: the pod takes %.4f of a core, the workers %.4f\n",
-           BENCH_IDLE_WORKERS, (bench_used(getpid()) - pod) / seconds,
-           (bench_used(crowd.pid) - workers) / seconds);
-    far_pod_close(&far);
-    crowd_stop(&crowd);
-}
-
 // ------------------------------------------------------------------------ main
-
-// What is to be done by a process of its own: servers are forked from one that
-// has not used gRPC yet.
-static void bench_apart(const struct bench_work *work, size_t many)
-{
-    int status = 0;
-
-    (void)fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (work != NULL)
-            bench_run(work);
-        else if (many > 0)
-            bench_many(many);
-        else
-            bench_idle();
-        exit(0);
-    }
-    if (waitpid(pid, &status, 0) != pid || status != 0) {
-        fprintf(stderr, "a part of the benchmark failed\n");
-        exit(1);
-    }
-}
-
-// Many workers take many descriptors.
-static void bench_raise_files(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 // Whether the name begins with what was asked for.
 static bool bench_wanted(int argc, char **argv, const char *name)
@@ -661,22 +506,12 @@ int main(int argc, char **argv)
         return 2;
     }
     setenv("POD_BUILD", argv[1], 1);
-    // As podd does.
-    (void)mallopt(M_MMAP_THRESHOLD, BENCH_HEAP_KEPT);
-    (void)mallopt(M_TRIM_THRESHOLD, BENCH_HEAP_KEPT);
-    (void)mallopt(M_ARENA_MAX, 1);
-    bench_raise_files();
+    process_setup();
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
     printf("%-9s %9s %9s         ratio (aim 0.70)\n", "", "pod", "bare");
     for (size_t i = 0; i < sizeof bench_works / sizeof bench_works[0]; i++) {
         if (bench_wanted(argc, argv, bench_works[i].name))
-            bench_apart(&bench_works[i], 0);
+            bench_apart(bench_run, &bench_works[i]);
     }
-    if (bench_wanted(argc, argv, "idle"))
-        bench_apart(NULL, 0);
-    if (bench_wanted(argc, argv, "64"))
-        bench_apart(NULL, 64);
-    if (bench_wanted(argc, argv, "1024"))
-        bench_apart(NULL, 1024);
     return 0;
 }
