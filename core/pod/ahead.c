@@ -12,7 +12,8 @@
 // of a COMPILE, which goes well only if it does on all hosts.
 //
 // What frees something may go ahead of uses, but not of the making: if that
-// fails there is nothing to free, and a host would call it an error.
+// fails there is nothing to free, and a host would call it an error. Nor of
+// what must go well, for it is done however that ends (pod_op_takes).
 #include "core/pod/engine.h"
 
 static bool ahead_one_piece(const struct pod *pod, const struct pod_op *op)
@@ -69,8 +70,8 @@ bool pod_ahead_may(const struct pod *pod, const struct pod_op *op,
 {
     unsigned needs = carries ? POD_DRIVER_WAITS : POD_DRIVER_ORDERS;
 
-    return !(carries && op->run_on_failure) && op->host != POD_NO_ID &&
-           op->host == dep->host &&
+    return !(carries && (op->run_on_failure || pod_op_takes(op))) &&
+           op->host != POD_NO_ID && op->host == dep->host &&
            (pod->hosts[op->host]->features & needs) != 0 && ahead_takes(op) &&
            ahead_gives(pod, dep);
 }

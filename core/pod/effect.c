@@ -183,7 +183,7 @@ void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
         op->node = NULL;
     if (effect->what & POD_SCHED_CHANGED)
         effect_change(pod, op, effect, after);
-    if ((effect->what & POD_SCHED_LAUNCH) && !pod_op_ended(op)) {
+    if (effect->what & POD_SCHED_LAUNCH) {
         op->launched = true;
         pod_launch_locked(pod, op, after);
     }

@@ -175,8 +175,7 @@ static bool loss_places(const struct pod_op *op, const struct pod_host *host)
 
 static bool loss_concerns(const struct pod_op *op, const struct pod_host *host)
 {
-    if (pod_op_ended(op) || op->launched || op->kind == POD_KIND_FREE ||
-        op->kind == POD_KIND_UNLOAD)
+    if (pod_op_ended(op) || op->launched || pod_op_takes(op))
         return false;
     return loss_places(op, host) ||
            (!op->run_on_failure && loss_lost_use(op) != NULL);

@@ -313,6 +313,13 @@ struct pod_outcome {
     struct pod_failure *failure; // NULL: none
 };
 
+// What it was accepted for takes away a handle, which nobody can name any more:
+// its hosts let go of it whatever becomes of the operation.
+static inline bool pod_op_takes(const struct pod_op *op)
+{
+    return op->kind == POD_KIND_FREE || op->kind == POD_KIND_UNLOAD;
+}
+
 static inline bool pod_op_ended(const struct pod_op *op)
 {
     return pod_sched_terminal(op->state);

@@ -53,6 +53,7 @@ enum { POD_SCHED_LINE_BYTES = 64 };
 #define POD_SCHED_IS_RESILIENT   UINT32_C(0x00400000) // run_on_failure
 // Some dependent may be launched as soon as it is.
 #define POD_SCHED_HAS_FOLLOWERS UINT32_C(0x00800000)
+#define POD_SCHED_IS_CERTAIN    UINT32_C(0x01000000)
 
 // One line of the cache: many operations are in flight, and each is touched
 // for each of its edges.
@@ -203,7 +204,7 @@ struct pod_sched_news {
 struct pod_sched {
     struct pod_sched_news news;
     // Nodes that ended and were never launched, and whose dependencies have all
-    // settled: they settle in this step, in this order.
+    // settled: they settle in this step, in this order, or are launched.
     struct pod_sched_node *spent;
     struct pod_sched_node *last_spent;
     // Launched nodes whose dependents may follow: the number of the first.

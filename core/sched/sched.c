@@ -9,7 +9,8 @@
 //           dependents that were waiting for just that.
 //
 // Nodes only end in the first phase and only become READY or launched in the
-// later ones, so no node is launched in the step that ends it.
+// later ones, so no node is launched in the step that ends it, but for one that
+// is certain.
 //
 // The list of effects is also the list of work: a node that ends is appended
 // to it, and spreading failure walks the list while it grows.
@@ -78,7 +79,7 @@ static void sched_interrupt(struct pod_sched *sched,
                             struct pod_sched_node *node)
 {
     if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED) ||
-        pod_sched_has(node, POD_SCHED_IS_INTERRUPTED))
+        pod_sched_has(node, POD_SCHED_IS_INTERRUPTED | POD_SCHED_IS_CERTAIN))
         return;
     node->flags |= POD_SCHED_IS_INTERRUPTED;
     (void)pod_sched_note(sched, node, POD_SCHED_INTERRUPT);
@@ -155,12 +156,20 @@ static inline void sched_finish(struct pod_sched *sched,
         sched_spread(sched, node, POD_SCHED_SKIPPED);
 }
 
+// A launched node that a cancel ends at once, because its worker need not stop.
+static inline bool sched_goes_on_unseen(const struct pod_sched_node *node)
+{
+    return pod_sched_has(node, POD_SCHED_IS_CERTAIN) &&
+           pod_sched_state_of(node) != POD_SCHED_RUNNING;
+}
+
 static void sched_cancel(struct pod_sched *sched, struct pod_sched_node *node,
                          bool cascade)
 {
     if (!pod_sched_node_open(node))
         return;
-    if (pod_sched_has(node, POD_SCHED_IS_LAUNCHED))
+    if (pod_sched_has(node, POD_SCHED_IS_LAUNCHED) &&
+        !sched_goes_on_unseen(node))
         sched_interrupt(sched, node);
     else
         (void)pod_sched_end(sched, node, POD_SCHED_CANCELLED);
@@ -190,20 +199,27 @@ static void sched_advance(struct pod_sched *sched, int64_t now_ns)
 
 // ------------------------------------------------------------- settle phase
 
+// The effect of this step that the node has, if any, gets one bit more.
+static inline void sched_launch_in_place(struct pod_sched *sched,
+                                         struct pod_sched_node *node)
+{
+    (void)pod_sched_note(sched, node, POD_SCHED_LAUNCH);
+    node->flags |= POD_SCHED_IS_LAUNCHED;
+    if (!pod_sched_has(node, POD_SCHED_HAS_FOLLOWERS))
+        return;
+    node->next_ahead = sched->ahead;
+    sched->ahead = pod_sched_node_number(node);
+}
+
 // Nothing but its lanes holds the node back any more.
 static inline void sched_launch(struct pod_sched *sched,
                                 struct pod_sched_node *node)
 {
     // Launches show in the order in which they happen.
     pod_sched_news_move(&sched->news, node);
-    (void)pod_sched_note(sched, node, POD_SCHED_LAUNCH);
     if (pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_occupy(&sched->lanes, node);
-    node->flags |= POD_SCHED_IS_LAUNCHED;
-    if (!pod_sched_has(node, POD_SCHED_HAS_FOLLOWERS))
-        return;
-    node->next_ahead = sched->ahead;
-    sched->ahead = pod_sched_node_number(node);
+    sched_launch_in_place(sched, node);
 }
 
 void pod_sched_unhold(struct pod_sched *sched, struct pod_sched_node *node)
@@ -366,7 +382,10 @@ static void sched_settle_spent(struct pod_sched *sched)
     while (sched->spent != NULL) {
         struct pod_sched_node *node = sched->spent;
         sched->spent = node->next_spent;
-        sched_settle(sched, node);
+        if (pod_sched_has(node, POD_SCHED_IS_CERTAIN))
+            sched_launch_in_place(sched, node);
+        else
+            sched_settle(sched, node);
     }
 }
 

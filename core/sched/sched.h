@@ -25,9 +25,11 @@
 // observers (deadline, cancel, reset) while the worker still has it. It is
 // settled when the worker has answered (DONE). A node that was never launched
 // settles when it has ended and all its dependencies are settled: whoever comes
-// after it also comes after them. Failure passes on when a node ends; edges
-// that only order, and dependents that run in spite of failure, are released
-// when it settles, for only then has the worker let go of its buffers.
+// after it also comes after them. One that is `certain` is launched then
+// instead, and settles when the worker has answered. Failure passes on when a
+// node ends; edges that only order, and dependents that run in spite of
+// failure, are released when it settles, for only then has the worker let go of
+// its buffers.
 #ifndef POD_SCHED_SCHED_H
 #define POD_SCHED_SCHED_H
 
@@ -95,6 +97,9 @@ struct pod_sched_event {
     bool doomed;
     void *doomed_by; // that dependency's user pointer
     bool run_on_failure;
+    // It takes away what nobody can name any more, so that has to be done
+    // whatever becomes of it for its observers. It has no lanes.
+    bool certain;
     int8_t priority;       // -10..10, higher goes first among nodes of a lane
     int64_t deadline_ns;   // absolute, or POD_NEVER
     const uint32_t *lanes; // places needed to launch: none, one, or a gang's
@@ -103,7 +108,7 @@ struct pod_sched_event {
 
 // Bits of struct pod_sched_effect.what.
 enum {
-    POD_SCHED_LAUNCH = 1,    // send it to its host
+    POD_SCHED_LAUNCH = 1,    // send it to its host; it may have ended (certain)
     POD_SCHED_CHANGED = 2,   // its state is now effect.state
     POD_SCHED_INTERRUPT = 4, // it is launched: ask the worker to stop it
     POD_SCHED_RELEASED = 8,  // settled, no edge left: the node is gone
@@ -161,6 +166,9 @@ enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
 // (SKIPPED, or CANCELLED with cascade), and theirs in turn, but for those with
 // run_on_failure; a dependent that was launched ahead gets INTERRUPT too.
 // CANCEL of an ended node does nothing.
+//
+// One that is `certain` is never interrupted: CANCEL ends it CANCELLED at once
+// unless it is RUNNING, and the worker goes on with it.
 //
 // A deadline that passes ends an open node FAILED and EXPIRED, and gives
 // INTERRUPT if it was launched. ADVANCE looks for deadlines at or before

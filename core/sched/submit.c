@@ -111,6 +111,7 @@ struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
 
     assert(event->priority >= -SUBMIT_PRIORITY_MAX &&
            event->priority <= SUBMIT_PRIORITY_MAX);
+    assert(!event->certain || event->lane_count == 0);
     // Edges are counted in 32 bits.
     if (event->dep_count >= UINT32_MAX ||
         !submit_reserve(sched, 1, event->dep_count, event->lanes,
@@ -123,7 +124,8 @@ struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
         .flags = POD_SCHED_WAITING |
                  (uint32_t)(SUBMIT_PRIORITY_MAX - event->priority)
                      << POD_SCHED_LEVEL_SHIFT |
-                 (event->run_on_failure ? POD_SCHED_IS_RESILIENT : 0),
+                 (event->run_on_failure ? POD_SCHED_IS_RESILIENT : 0) |
+                 (event->certain ? POD_SCHED_IS_CERTAIN : 0),
     };
     sched->submitted++;
     for (size_t i = 0; i < event->dep_count; i++)

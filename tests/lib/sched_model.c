@@ -26,8 +26,10 @@ int sched_model_unmet(const struct sched_model *model,
 bool sched_model_free(const struct sched_model *model,
                       const struct sched_model_op *op)
 {
-    if (!sched_model_open(op) || op->launched)
+    if (op->launched)
         return false;
+    if (!sched_model_open(op))
+        return op->certain && sched_model_unmet(model, op) == 0;
     for (int i = 0; i < op->dep_count; i++) {
         const struct sched_model_op *to = &model->ops[op->deps[i].to];
         if (!to->settled && !(op->deps[i].ahead && to->launched))
@@ -120,7 +122,7 @@ static void sched_model_event(struct sched_model *model,
     else if (event->kind == POD_SCHED_CANCEL && open) {
         if (event->cascade)
             model->spread_state = POD_SCHED_CANCELLED;
-        if (op->launched)
+        if (op->launched && (!op->certain || op->state == POD_SCHED_RUNNING))
             model->root = (int)(op - model->ops);
         else
             op->state = POD_SCHED_CANCELLED;
@@ -141,7 +143,8 @@ static void sched_model_conclude(struct sched_model *model)
     for (int i = 0; i < model->count; i++) {
         struct sched_model_op *op = &model->ops[i];
         if (!sched_model_open(op) &&
-            (op->launched ? op->answered : sched_model_unmet(model, op) == 0))
+            (op->launched || op->certain ? op->answered
+                                         : sched_model_unmet(model, op) == 0))
             op->settled = true;
     }
     for (int i = 0; i < model->count; i++) {
@@ -151,7 +154,7 @@ static void sched_model_conclude(struct sched_model *model)
             op->state = POD_SCHED_READY;
         if (op->state != op->before)
             op->expected |= POD_SCHED_CHANGED;
-        if (op->launched && !op->interrupted &&
+        if (op->launched && !op->interrupted && !op->certain &&
             (op->spread || op->late || i == model->root)) {
             op->expected |= POD_SCHED_INTERRUPT;
             op->interrupted = true;

@@ -27,6 +27,7 @@ struct sched_model_op {
     int priority;
     int64_t deadline;
     bool run_on_failure;
+    bool certain;
     const struct sched_model_op *doom; // what the event said had doomed it
 
     enum pod_sched_state state;

@@ -7,7 +7,7 @@
 // must get the whole trace again. Events:
 //   lane WINDOW
 //   submit NAME [needs=A,B!] [follows=A] [lanes=0,1] [prio=N] [deadline=T]
-//               [doomed=A] [always]
+//               [doomed=A] [always] [certain]
 //   started NAME | done NAME STATE | end NAME STATE
 //   cancel NAME | cascade NAME | advance
 // needs: edges that carry; follows: edges that only order; "!": sent ahead.
@@ -149,6 +149,8 @@ static void trace_option(struct trace *trace, struct trace_submit *submit,
         submit->event.deadline_ns = strtol(value, NULL, 10);
     else if (strcmp(key, "always") == 0)
         submit->event.run_on_failure = true;
+    else if (strcmp(key, "certain") == 0)
+        submit->event.certain = true;
     else if (strcmp(key, "doomed") == 0) {
         submit->event.doomed = true;
         submit->event.doomed_by = trace_op(trace, value);

@@ -35,7 +35,7 @@ struct prop {
     struct pod_sched *sched;
     struct sched_model model;
     // How likely some things are, in percent; other for each seed.
-    int p_fail, p_ahead, p_order, p_deadline, p_rescue, p_cancel;
+    int p_fail, p_ahead, p_order, p_deadline, p_rescue, p_cancel, p_certain;
 };
 
 #define PROP_CHECK(prop, condition, op)                                        \
@@ -312,6 +312,7 @@ static void prop_submit(struct prop *prop)
     if (prop_chance(prop, 20))
         op.priority = prop_below(prop, 21) - 10;
     op.run_on_failure = prop_chance(prop, prop->p_rescue);
+    op.certain = op.lane_count == 0 && prop_chance(prop, prop->p_certain);
     if (prop_chance(prop, prop->p_deadline))
         op.deadline = prop->model.now + prop_below(prop, 30) - 2;
     if (prop_chance(prop, 5))
@@ -334,6 +335,7 @@ static void prop_submit(struct prop *prop)
                          ? &prop->model.ops[op.doom - prop->model.ops]
                          : NULL,
         .run_on_failure = op.run_on_failure,
+        .certain = op.certain,
         .priority = (int8_t)op.priority,
         .deadline_ns = op.deadline,
         .lanes = op.lanes,
@@ -415,6 +417,7 @@ static void prop_run(unsigned seed)
     prop.p_deadline = prop_below(&prop, 2) * prop_below(&prop, 60);
     prop.p_rescue = prop_below(&prop, 40);
     prop.p_cancel = prop_below(&prop, 12);
+    prop.p_certain = prop_below(&prop, 2) * prop_below(&prop, 100);
     prop.model.lane_count = prop_below(&prop, SCHED_MODEL_LANES + 1);
     prop.sched = pod_sched_new();
     assert_non_null(prop.sched);

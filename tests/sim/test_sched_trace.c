@@ -150,6 +150,61 @@ static void test_run_on_failure_of_skipped(void **state)
                 "[0]   c READY launch\n");
 }
 
+// What is certain is launched whatever became of it, when it stands behind
+// nothing any more, and who follows it waits for its worker.
+static void test_certain(void **state)
+{
+    (void)state;
+    trace_check("[0] submit a\n"
+                "[0]   a READY launch\n"
+                "[0] submit b\n"
+                "[0]   b READY launch\n"
+                "[0] submit c needs=a follows=b certain\n"
+                "[0] submit d follows=c\n"
+                "[0] done a FAILED\n"
+                "[0]   a FAILED released\n"
+                "[0]   c SKIPPED by a\n"
+                "[0] done b SUCCEEDED\n"
+                "[0]   b SUCCEEDED released\n"
+                "[0]   c launch\n"
+                "[0] done c SUCCEEDED\n"
+                "[0]   d READY launch\n"
+                "[0]   c released\n"
+                "[0] submit e doomed=a certain\n"
+                "[0]   e SKIPPED by a launch\n");
+}
+
+// A cancel ends it for its observers and leaves it to its worker, which is not
+// told; so does a deadline.
+static void test_certain_is_not_interrupted(void **state)
+{
+    (void)state;
+    trace_check("[0] submit a certain\n"
+                "[0]   a READY launch\n"
+                "[0] submit b needs=a\n"
+                "[0] submit c follows=a\n"
+                "[0] cancel a\n"
+                "[0]   a CANCELLED\n"
+                "[0]   b SKIPPED by a\n"
+                "[0] done a SUCCEEDED\n"
+                "[0]   c READY launch\n"
+                "[0]   a released\n"
+                "[0]   b released\n"
+                "[0] submit d certain\n"
+                "[0]   d READY launch\n"
+                "[0] started d\n"
+                "[0]   d RUNNING\n"
+                "[0] cancel d\n"
+                "[0] done d SUCCEEDED\n"
+                "[0]   d SUCCEEDED released\n"
+                "[0] submit e certain deadline=5\n"
+                "[0]   e READY launch\n"
+                "[5] advance\n"
+                "[5]   e FAILED late\n"
+                "[5] done e SUCCEEDED\n"
+                "[5]   e released\n");
+}
+
 // A dependency that failed long ago.
 static void test_doomed(void **state)
 {
@@ -414,6 +469,8 @@ int main(void)
         cmocka_unit_test(test_order_waits_for_settle),
         cmocka_unit_test(test_run_on_failure),
         cmocka_unit_test(test_run_on_failure_of_skipped),
+        cmocka_unit_test(test_certain),
+        cmocka_unit_test(test_certain_is_not_interrupted),
         cmocka_unit_test(test_doomed),
         cmocka_unit_test(test_dep_ended_not_settled),
         cmocka_unit_test(test_cancel_waiting),

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a free was accepted for is given back by its host, whatever becomes of
+// the operation that was to do it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/pod/engine.h"
+#include "tests/lib/pod_fixture.h"
+
+static int setup_ahead(void **state)
+{
+    return fixture_setup(state, POD_DRIVER_WAITS | POD_DRIVER_ORDERS);
+}
+
+static uint64_t core_used(struct fixture *fix, uint32_t core)
+{
+    struct pod_topology_view view;
+    struct pod_err err;
+
+    assert_int_equal(pod_get_topology(fix->pod, &view, &err), POD_OK);
+    uint64_t used = pod_topology_core(&view, core)->memory_used;
+    pod_topology_view_fini(&view);
+    return used;
+}
+
+static void cancel(struct fixture *fix, uint64_t number)
+{
+    struct pod_err err;
+    bool again;
+
+    assert_int_equal(
+        pod_cancel(fix->pod, number, POD_CASCADE_NONE, NULL, &again, &err),
+        POD_OK);
+}
+
+// Frees a handle once an operation has gone well.
+static uint64_t free_after(struct fixture *fix, enum pod_kind kind,
+                           struct pod_ref handle, uint64_t number)
+{
+    struct pod_request request = fixture_request(kind);
+    struct pod_ref after = fixture_op(number);
+
+    if (kind == POD_KIND_FREE)
+        request.free.handle = handle;
+    else
+        request.unload.load = handle;
+    request.after = &after;
+    request.after_count = 1;
+    return fixture_submit(fix, &request);
+}
+
+static struct fake_call the_call(struct fixture *fix, enum fake_kind kind)
+{
+    struct fake_call call = {.op = 0};
+
+    assert_true(fake_find(fix->host[0], kind, &call));
+    return call;
+}
+
+static void test_skipped(void **state)
+{
+    struct fixture *fix = *state;
+    struct fake_call call;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t bad = fixture_allocate(fix, 0, 8);
+    uint64_t read = fixture_read(fix, buffer);
+    uint64_t gone = free_after(fix, POD_KIND_FREE, fixture_buffer(buffer), bad);
+    uint64_t next = fixture_allocate(fix, 0, 900);
+
+    fake_fail(fix->host[0], bad, POD_REASON_RESOURCE_EXHAUSTED, "full");
+    assert_state(fix, gone, "SKIPPED");
+    // Somebody still reads it.
+    assert_false(fake_find(fix->host[0], FAKE_DEALLOCATE, &call));
+    fake_done(fix->host[0], read);
+    assert_int_equal(the_call(fix, FAKE_DEALLOCATE).handle, buffer);
+    assert_int_equal(core_used(fix, 0), 600);
+    // Who needs its memory waits for the host, not for the operation.
+    assert_state(fix, next, "WAITING");
+    fake_done(fix->host[0], gone);
+    assert_int_equal(core_used(fix, 0), 0);
+    fake_done(fix->host[0], next);
+    assert_state(fix, next, "SUCCEEDED");
+    assert_state(fix, gone, "SKIPPED");
+    assert_int_equal(fixture_root(fix, gone), bad);
+}
+
+static void test_skipped_when_submitted(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    uint64_t bad = fixture_allocate(fix, 0, 8);
+    fake_done(fix->host[0], buffer);
+    fake_fail(fix->host[0], bad, POD_REASON_RESOURCE_EXHAUSTED, "full");
+    uint64_t gone = free_after(fix, POD_KIND_FREE, fixture_buffer(buffer), bad);
+
+    assert_state(fix, gone, "SKIPPED");
+    fake_done(fix->host[0], gone);
+    assert_int_equal(core_used(fix, 0), 0);
+    assert_int_equal(fake_count(fix->host[0], FAKE_DEALLOCATE), 1);
+}
+
+static void test_cancelled_before_it_was_sent(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t read = fixture_read(fix, buffer);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    cancel(fix, gone);
+    assert_state(fix, gone, "CANCELLED");
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    fake_done(fix->host[0], read);
+    fake_done(fix->host[0], gone);
+    assert_int_equal(core_used(fix, 0), 0);
+    assert_state(fix, gone, "CANCELLED");
+}
+
+// The host is not asked to stop.
+static void test_cancelled_when_it_was_sent(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    cancel(fix, gone);
+    assert_state(fix, gone, "CANCELLED");
+    assert_false(the_call(fix, FAKE_DEALLOCATE).cancelled);
+    assert_int_equal(core_used(fix, 0), 600);
+    fake_done(fix->host[0], gone);
+    assert_int_equal(core_used(fix, 0), 0);
+}
+
+static void test_cancelled_when_it_had_begun(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_event_view view;
+    struct pod_err err;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    fake_start(fix->host[0], gone);
+    cancel(fix, gone);
+    assert_state(fix, gone, "RUNNING");
+    assert_false(the_call(fix, FAKE_DEALLOCATE).cancelled);
+    fake_done(fix->host[0], gone);
+    assert_state(fix, gone, "SUCCEEDED");
+    assert_int_equal(pod_get_event(fix->pod, gone, &view, &err), POD_OK);
+    assert_int_equal(view.cancel, POD_CANCEL_NOT_INTERRUPTIBLE);
+    pod_event_view_fini(&view);
+}
+
+static void test_too_late(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_request request = fixture_request(POD_KIND_FREE);
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t read = fixture_read(fix, buffer);
+    request.free.handle = fixture_buffer(buffer);
+    request.deadline_ns = 5;
+    uint64_t gone = fixture_submit(fix, &request);
+
+    fix->now_ns += 10;
+    pod_tick(fix->pod);
+    assert_state(fix, gone, "FAILED");
+    fixture_assert_reason(fix, gone, "DEADLINE_EXCEEDED");
+    fake_done(fix->host[0], read);
+    fake_done(fix->host[0], gone);
+    assert_int_equal(core_used(fix, 0), 0);
+}
+
+static void test_program_and_load(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:a");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    fixture_run(fix);
+    uint64_t bad = fixture_allocate(fix, 0, 8);
+    uint64_t unload = free_after(fix, POD_KIND_UNLOAD, fixture_load(load), bad);
+    uint64_t gone =
+        free_after(fix, POD_KIND_FREE, fixture_program(program), bad);
+
+    fake_fail(fix->host[0], bad, POD_REASON_RESOURCE_EXHAUSTED, "full");
+    assert_state(fix, unload, "SKIPPED");
+    assert_state(fix, gone, "SKIPPED");
+    assert_int_equal(the_call(fix, FAKE_UNLOAD).handle, load);
+    assert_int_equal(fake_count(fix->host[0], FAKE_FREE_PROGRAM), 0);
+    fixture_run(fix);
+    assert_int_equal(fake_count(fix->host[0], FAKE_FREE_PROGRAM), 1);
+    assert_int_equal(fake_count(fix->host[1], FAKE_FREE_PROGRAM), 1);
+}
+
+// It would fail on the host with what it must follow, and free nothing.
+static void test_not_sent_ahead_of_what_must_go_well(void **state)
+{
+    struct fixture *fix = *state;
+    struct fake_call call;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t write = fixture_write(fix, buffer, 0, 8);
+    uint64_t gone =
+        free_after(fix, POD_KIND_FREE, fixture_buffer(buffer), write);
+
+    assert_false(fake_find(fix->host[0], FAKE_DEALLOCATE, &call));
+    fake_fail(fix->host[0], write, POD_REASON_WORKER_ERROR, "no");
+    assert_state(fix, gone, "SKIPPED");
+    assert_int_equal(the_call(fix, FAKE_DEALLOCATE).wait_count, 0);
+    fixture_run(fix);
+    assert_int_equal(core_used(fix, 0), 0);
+}
+
+static void test_reset_while_it_waits(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_request request = fixture_request(POD_KIND_RESET);
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    (void)fixture_read(fix, buffer);
+    uint64_t gone = fixture_free(fix, buffer);
+    uint64_t reset = fixture_submit(fix, &request);
+
+    assert_state(fix, gone, "CANCELLED");
+    assert_int_equal(core_used(fix, 0), 0);
+    fixture_run(fix);
+    assert_state(fix, reset, "SUCCEEDED");
+    assert_int_equal(core_used(fix, 0), 0);
+}
+
+static void test_host_lost_while_it_is_done(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    cancel(fix, gone);
+    fake_lose(fix->host[0], "gone");
+    assert_state(fix, gone, "CANCELLED");
+    assert_int_equal(core_used(fix, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_skipped, fixture_setup_two,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_skipped_when_submitted,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_cancelled_before_it_was_sent,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_cancelled_when_it_was_sent,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_cancelled_when_it_had_begun,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_too_late, fixture_setup_two,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_program_and_load,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(
+            test_not_sent_ahead_of_what_must_go_well, setup_ahead,
+            fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_reset_while_it_waits,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_host_lost_while_it_is_done,
+                                        fixture_setup_two, fixture_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
