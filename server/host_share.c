@@ -33,3 +33,23 @@ void host_share_fini(struct host_share *share)
     pod_free(share->chips);
     pod_free(share->core_chips);
 }
+
+enum pod_code host_share_new_driver(const struct host_share *share,
+                                    struct pod_reference_options device,
+                                    struct pod_inproc_options options,
+                                    struct pod_driver **out_driver,
+                                    struct pod_err *err)
+{
+    device.core_count = share->core_count;
+    options.chips = share->chips;
+    options.chip_count = share->chip_count;
+    options.core_chips = share->core_chips;
+    enum pod_code code =
+        pod_reference_device_new(&device, &options.device, err);
+    if (code != POD_OK)
+        return code;
+    code = pod_inproc_new(&options, out_driver, err);
+    if (code != POD_OK)
+        options.device->ops->free(options.device);
+    return code;
+}

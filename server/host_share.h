@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
+#include "core/device/reference/reference.h"
 #include "core/driver/driver.h"
+#include "core/driver/inproc.h"
 #include "proto/slice.h"
 
 struct host_share {
@@ -21,5 +23,14 @@ enum pod_code host_share_init(const struct worker_slice *slice,
                               struct host_share *share, struct pod_err *err)
     __attribute__((warn_unused_result));
 void host_share_fini(struct host_share *share);
+
+// An in-process driver around a reference device, both with the share's chips
+// and cores; all else is as `device` and `options` say. The caller owns it.
+enum pod_code host_share_new_driver(const struct host_share *share,
+                                    struct pod_reference_options device,
+                                    struct pod_inproc_options options,
+                                    struct pod_driver **out_driver,
+                                    struct pod_err *err)
+    __attribute__((warn_unused_result));
 
 #endif

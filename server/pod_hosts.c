@@ -39,29 +39,19 @@ hosts_new_driver(const struct pod_spec *spec, uint32_t host,
                  struct pod_driver **out_driver, struct pod_err *err)
 {
     bool later = host >= spec->hosts;
-    struct pod_reference_options device_options = {
-        .core_count = share->core_count,
+    const struct pod_reference_options device = {
         .memory_bytes = spec->hbm_bytes,
         .latency_ns = spec->latency_ns,
         .bandwidth = (double)spec->bandwidth,
         .flops = spec->flops,
     };
-    struct pod_inproc_options options = {
+    const struct pod_inproc_options options = {
         .hub = hub,
         .host = host,
         .host_count = later ? 1 : spec->hosts,
-        .chips = share->chips,
-        .chip_count = share->chip_count,
-        .core_chips = share->core_chips,
     };
-    enum pod_code code =
-        pod_reference_device_new(&device_options, &options.device, err);
-    if (code != POD_OK)
-        return code;
-    code = pod_inproc_new(&options, out_driver, err);
-    if (code != POD_OK)
-        options.device->ops->free(options.device);
-    return code;
+
+    return host_share_new_driver(share, device, options, out_driver, err);
 }
 
 static enum pod_code hosts_wrap(const struct pod_spec *spec, uint32_t host,

@@ -283,25 +283,16 @@ static enum pod_code podworker_make_driver(struct podworker *program,
                                            struct pod_driver **out_driver,
                                            struct pod_err *err)
 {
-    const struct worker_slice *slice = &program->slice;
-    struct pod_reference_options device = {
-        .core_count = share->core_count,
-        .memory_bytes = slice->hbm_bytes,
+    const struct pod_reference_options device = {
+        .memory_bytes = program->slice.hbm_bytes,
         .latency_ns = program->settings.latency_ns,
     };
-    struct pod_inproc_options options = {.host_count = slice->hosts,
-                                         .chips = share->chips,
-                                         .chip_count = share->chip_count,
-                                         .core_chips = share->core_chips,
-                                         .hub = program->hub};
-    enum pod_code code =
-        pod_reference_device_new(&device, &options.device, err);
-    if (code != POD_OK)
-        return code;
-    code = pod_inproc_new(&options, out_driver, err);
-    if (code != POD_OK)
-        options.device->ops->free(options.device);
-    return code;
+    const struct pod_inproc_options options = {
+        .host_count = program->slice.hosts,
+        .hub = program->hub,
+    };
+
+    return host_share_new_driver(share, device, options, out_driver, err);
 }
 
 static enum pod_code podworker_make_worker(struct podworker *program,

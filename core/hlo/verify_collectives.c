@@ -57,6 +57,13 @@ static enum pod_code collective_groups(const struct verify *v, int64_t *size)
     return code;
 }
 
+// What holds of each that has replica groups; sets *size as above.
+static enum pod_code collective_begin(const struct verify *v, int64_t *size)
+{
+    enum pod_code code = pod_verify_arrays(v, 1);
+    return code == POD_OK ? collective_groups(v, size) : code;
+}
+
 static enum pod_code collective_dimension(const struct verify *v)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
@@ -113,9 +120,7 @@ static enum pod_code collective_alike(const struct verify *v)
 static enum pod_code collective_all_reduce(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = pod_verify_arrays(v, 1);
-    if (code == POD_OK)
-        code = collective_groups(v, &size);
+    enum pod_code code = collective_begin(v, &size);
     if (code == POD_OK)
         code = collective_computation(v);
     return code == POD_OK ? collective_alike(v) : code;
@@ -124,9 +129,7 @@ static enum pod_code collective_all_reduce(const struct verify *v)
 static enum pod_code collective_broadcast(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = pod_verify_arrays(v, 1);
-    if (code == POD_OK)
-        code = collective_groups(v, &size);
+    enum pod_code code = collective_begin(v, &size);
     return code == POD_OK ? collective_alike(v) : code;
 }
 
@@ -150,9 +153,7 @@ static bool collective_multiple(const struct pod_shape *large,
 static enum pod_code collective_all_gather(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = pod_verify_arrays(v, 1);
-    if (code == POD_OK)
-        code = collective_groups(v, &size);
+    enum pod_code code = collective_begin(v, &size);
     if (code == POD_OK)
         code = collective_dimension(v);
     for (uint32_t i = 0; i < v->instr->operand_count && code == POD_OK; i++)
@@ -166,9 +167,7 @@ static enum pod_code collective_all_gather(const struct verify *v)
 static enum pod_code collective_reduce_scatter(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = pod_verify_arrays(v, 1);
-    if (code == POD_OK)
-        code = collective_groups(v, &size);
+    enum pod_code code = collective_begin(v, &size);
     if (code == POD_OK)
         code = collective_dimension(v);
     if (code == POD_OK)
@@ -189,9 +188,7 @@ static enum pod_code collective_all_to_all(const struct verify *v)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
     int64_t size;
-    enum pod_code code = pod_verify_arrays(v, 1);
-    if (code == POD_OK)
-        code = collective_groups(v, &size);
+    enum pod_code code = collective_begin(v, &size);
     if (code == POD_OK && proto->n_dimensions > 0) {
         code = collective_dimension(v);
         if (code == POD_OK && v->instr->operand_count != 1)

@@ -40,25 +40,6 @@ size_t pod_op_waits_locked(const struct pod *pod, struct pod_op *op,
     return count;
 }
 
-enum pod_handle_state pod_buffer_state(const struct pod_buffer *buffer)
-{
-    const struct pod_handle *handle = &buffer->handle;
-    const struct pod_op *writer = buffer->last_writer;
-
-    if (handle->freed_by != 0)
-        return POD_HANDLE_FREED;
-    if (handle->lost || handle->maker->state == POD_SCHED_LOST)
-        return POD_HANDLE_LOST;
-    if (handle->failed)
-        return POD_HANDLE_FAILED;
-    if (handle->maker->state != POD_SCHED_SUCCEEDED)
-        return POD_HANDLE_PENDING;
-    if (writer != NULL && pod_op_ended(writer) &&
-        writer->state != POD_SCHED_SUCCEEDED)
-        return POD_HANDLE_FAILED;
-    return POD_HANDLE_READY;
-}
-
 static enum pod_handle_state find_state(const struct pod_handle *handle)
 {
     if (handle->freed_by != 0)
@@ -69,6 +50,17 @@ static enum pod_handle_state find_state(const struct pod_handle *handle)
         return POD_HANDLE_FAILED;
     return handle->maker->state == POD_SCHED_SUCCEEDED ? POD_HANDLE_READY
                                                        : POD_HANDLE_PENDING;
+}
+
+enum pod_handle_state pod_buffer_state(const struct pod_buffer *buffer)
+{
+    const struct pod_op *writer = buffer->last_writer;
+    enum pod_handle_state state = find_state(&buffer->handle);
+
+    if (state == POD_HANDLE_READY && writer != NULL && pod_op_ended(writer) &&
+        writer->state != POD_SCHED_SUCCEEDED)
+        return POD_HANDLE_FAILED;
+    return state;
 }
 
 enum pod_handle_state pod_program_state(const struct pod_program *program)

@@ -260,9 +260,9 @@ enum pod_code pod_ref_emit_move(struct pod_ref_builder *builder,
     return pod_ref_emit_new(builder, &step, bytes, out_slot, err);
 }
 
-static enum pod_code builder_convert(struct pod_ref_run *run,
-                                     const struct pod_ref_step *step,
-                                     struct pod_err *err)
+enum pod_code pod_ref_run_unary(struct pod_ref_run *run,
+                                const struct pod_ref_step *step,
+                                struct pod_err *err)
 {
     (void)err;
     step->with.unary(run->slots[step->out], run->slots[step->in[0]],
@@ -275,7 +275,7 @@ enum pod_code pod_ref_emit_convert(struct pod_ref_builder *builder,
                                    enum pod_type to_type, int64_t count,
                                    uint32_t *out_slot, struct pod_err *err)
 {
-    struct pod_ref_step step = {.run = builder_convert,
+    struct pod_ref_step step = {.run = pod_ref_run_unary,
                                 .in = {from, POD_REF_NONE, POD_REF_NONE},
                                 .count = count,
                                 .flops = (double)count,

@@ -130,6 +130,11 @@ enum pod_code pod_ref_emit_move(struct pod_ref_builder *builder,
                                 uint32_t from, uint64_t bytes,
                                 uint32_t *out_slot, struct pod_err *err)
     __attribute__((warn_unused_result));
+// What a step with a unary kernel does (step->with.unary).
+enum pod_code pod_ref_run_unary(struct pod_ref_run *run,
+                                const struct pod_ref_step *step,
+                                struct pod_err *err)
+    __attribute__((warn_unused_result));
 // Emits a conversion of `count` elements to a new slot; the same slot if the
 // types are the same.
 enum pod_code pod_ref_emit_convert(struct pod_ref_builder *builder,

@@ -48,16 +48,6 @@ static enum pod_code element_emit(struct pod_ref_builder *builder,
     return code;
 }
 
-static enum pod_code element_unary(struct pod_ref_run *run,
-                                   const struct pod_ref_step *step,
-                                   struct pod_err *err)
-{
-    (void)err;
-    step->with.unary(run->slots[step->out], run->slots[step->in[0]],
-                     step->count);
-    return POD_OK;
-}
-
 static enum pod_code element_binary(struct pod_ref_run *run,
                                     const struct pod_ref_step *step,
                                     struct pod_err *err)
@@ -73,7 +63,7 @@ enum pod_code pod_ref_lower_unary(struct pod_ref_builder *builder,
 {
     struct pod_ref_step step = element_step(builder);
 
-    step.run = element_unary;
+    step.run = pod_ref_run_unary;
     step.with.unary =
         pod_ref_unary_find(builder->instr->opcode, builder->instr->shape->type);
     if (step.with.unary == NULL)
