@@ -215,9 +215,9 @@ static enum pod_code auth_refuse(struct api_request *req,
                            caller->fault);
     }
     if (req->server->auth.token_file == NULL)
-        return pod_err_set(err, POD_REASON_FORBIDDEN,
-                           "this socket is for root and the user that podd "
-                           "runs as");
+        return pod_err_set(
+            err, POD_REASON_FORBIDDEN,
+            "only root and the user that podd runs as may use this socket");
     api_header(req, "WWW-Authenticate", "Bearer realm=\"podd\"");
     return pod_err_set(err, POD_REASON_UNAUTHENTICATED,
                        "a token is needed: send the header Authorization: "
@@ -233,7 +233,7 @@ static enum pod_code auth_forbid(struct api_request *req, enum api_scope needed,
                "scope=\"%s\"",
                api_scope_name(needed));
     return pod_err_set(err, POD_REASON_FORBIDDEN,
-                       "this needs the scope %s, and the token has %s",
+                       "this needs the scope %s; the token has %s",
                        api_scope_name(needed), api_scope_name(req->scope));
 }
 

@@ -213,11 +213,11 @@ static enum pod_code body_admit_json(struct api_request *req,
                            "Content-Type is missing: %s", body_curl_hint);
     if (strcmp(req->body.type, "application/json") != 0)
         return pod_err_set(err, POD_REASON_UNSUPPORTED_TYPE,
-                           "Content-Type \"%.64s\" is not taken here: %s", type,
-                           body_curl_hint);
+                           "Content-Type \"%.64s\" is not accepted here: %s",
+                           type, body_curl_hint);
     if (!body_charset_is_utf8(type))
         return pod_err_set(err, POD_REASON_UNSUPPORTED_TYPE,
-                           "JSON is taken in UTF-8 only, not \"%.64s\"", type);
+                           "JSON must be in UTF-8, not in \"%.64s\"", type);
     if (!api_body_expected(req))
         return pod_err_set(err, POD_REASON_EMPTY_BODY,
                            "the body is empty; a JSON object is expected");
@@ -260,7 +260,8 @@ enum pod_code api_body_admit(struct api_request *req, struct pod_err *err)
                            "this request takes no body");
     if (encoding != NULL && strcasecmp(encoding, "identity") != 0)
         return pod_err_set(err, POD_REASON_UNSUPPORTED_TYPE,
-                           "Content-Encoding \"%.32s\" is not taken", encoding);
+                           "Content-Encoding \"%.32s\" is not supported",
+                           encoding);
     if (body_is_json(req))
         return body_admit_json(req, err);
     return req->body.kind == API_BODY_DATA ? body_admit_data(req, err) : POD_OK;

@@ -53,7 +53,7 @@ static enum pod_code buffers_query_type(struct api_request *req,
     *out_type = api_type_parse(text);
     if (*out_type == POD_TYPE_INVALID)
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "element_type: there is no such type");
+                           "element_type: unknown type");
     return POD_OK;
 }
 
@@ -65,7 +65,7 @@ static enum pod_code buffers_query_core(struct api_request *req,
         api_query_uint(req, "core", 0, UINT32_MAX - 1, &core, err);
     if (code == POD_OK && core == UINT64_MAX)
         code = pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "core: say on which one, with ?core=");
+                           "core: name the core with ?core=");
     *out_core = (uint32_t)core;
     return code;
 }

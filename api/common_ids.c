@@ -57,7 +57,7 @@ bool api_path_id(struct api_request *req, size_t index, enum pod_ref_kind kind,
     const char *text = api_param(req, index);
     if (api_id_parse_kind(text, kind, out_number))
         return true;
-    (void)pod_err_set(&err, POD_REASON_NOT_FOUND, "'%.64s' is no id of %s",
+    (void)pod_err_set(&err, POD_REASON_NOT_FOUND, "'%.64s' is not an id of %s",
                       text, common_kind_text(kind));
     api_problem(req, &err);
     return false;
@@ -88,7 +88,7 @@ bool api_path_number(struct api_request *req, size_t capture, const char *what,
         return true;
     }
     (void)pod_err_set(&err, POD_REASON_NOT_FOUND,
-                      "'%.64s' is no number of a %s", text, what);
+                      "'%.64s' is not the number of a %s", text, what);
     api_problem(req, &err);
     return false;
 }
@@ -124,7 +124,7 @@ static enum pod_code common_parse_ref(const char *text, enum pod_ref_kind kind,
     if (!api_id_parse(text, length, &ref) ||
         (kind != POD_REF_NONE && ref.kind != kind))
         return pod_err_set(
-            err, POD_REASON_UNKNOWN_HANDLE, "'%.*s' is no id of %s",
+            err, POD_REASON_UNKNOWN_HANDLE, "'%.*s' is not an id of %s",
             (int)pod_utf8_clip(text, length, 64), text, common_kind_text(kind));
     *out = ref;
     return POD_OK;

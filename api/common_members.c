@@ -31,13 +31,13 @@ static enum pod_code common_check_label(const char *key, size_t key_length,
                     "0123456789._/-");
     if (key_length == 0 || key_length > COMMON_KEY_MAX || sound < key_length)
         return pod_err_set(err, reason,
-                           "a label's key is 1 to %d characters of "
+                           "a label's key must be 1 to %d characters of "
                            "[A-Za-z0-9._/-]",
                            COMMON_KEY_MAX);
     size_t length = strlen(value);
     if (length > COMMON_VALUE_MAX || pod_text_has_control(value, length))
         return pod_err_set(err, reason,
-                           "a label's value is at most %d bytes of text "
+                           "a label's value must be at most %d bytes of text "
                            "without control characters",
                            COMMON_VALUE_MAX);
     return POD_OK;
@@ -75,8 +75,8 @@ static enum pod_code common_body_labels(struct api_memory *memory,
         return code;
     size_t count = json_object_size(object);
     if (count > API_LABELS_MAX) {
-        code = pod_err_set(err, POD_REASON_BAD_TEXT, "at most %d labels",
-                           API_LABELS_MAX);
+        code = pod_err_set(err, POD_REASON_BAD_TEXT,
+                           "there may be at most %d labels", API_LABELS_MAX);
         api_read_at(reader, "labels", err);
         return code;
     }
@@ -159,7 +159,7 @@ static enum pod_code common_query_after(struct api_request *req,
     for (size_t i = 0; api_list_next(&list, &piece, &length); i++) {
         if (!api_id_parse(piece, length, &refs[i]))
             return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                               "after: '%.*s' is no id",
+                               "after: '%.*s' is not an id",
                                (int)pod_utf8_clip(piece, length, 64), piece);
     }
     out->after = refs;
@@ -175,7 +175,7 @@ static enum pod_code common_query_label(struct api_request *req,
 {
     const char *equals = strchr(text, '=');
     if (equals == NULL)
-        return pod_err_set(err, reason, "label is not key=value");
+        return pod_err_set(err, reason, "label: expected key=value");
     size_t length = (size_t)(equals - text);
     enum pod_code code =
         common_check_label(text, length, equals + 1, reason, err);
@@ -201,7 +201,8 @@ enum pod_code api_query_labels(struct api_request *req, enum pod_reason reason,
     const char *text = api_query_next(req, "label", &cursor);
     for (; text != NULL; text = api_query_next(req, "label", &cursor)) {
         if (count == API_LABELS_MAX)
-            return pod_err_set(err, reason, "label: at most %d labels",
+            return pod_err_set(err, reason,
+                               "label: there may be at most %d labels",
                                API_LABELS_MAX);
         enum pod_code code =
             common_query_label(req, text, reason, &labels[count++], err);
@@ -238,9 +239,10 @@ static enum pod_code common_query_name(struct api_request *req,
     size_t length = strlen(out->name);
     if (length == 0 || length > COMMON_NAME_MAX ||
         pod_text_has_control(out->name, length))
-        return pod_err_set(err, POD_REASON_BAD_TEXT,
-                           "name is 1 to %d bytes without control characters",
-                           COMMON_NAME_MAX);
+        return pod_err_set(
+            err, POD_REASON_BAD_TEXT,
+            "name must be 1 to %d bytes without control characters",
+            COMMON_NAME_MAX);
     return POD_OK;
 }
 

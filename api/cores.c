@@ -33,7 +33,7 @@ static enum pod_code cores_find(const struct pod_topology_view *view,
         return pod_err_set(err, POD_REASON_EXPIRED,
                            "core %u was removed with its host", id);
     return pod_err_set(err, POD_REASON_NOT_FOUND,
-                       "there is no core %u, the pod has %zu", id,
+                       "there is no core %u: the pod has %zu", id,
                        view->core_count);
 }
 

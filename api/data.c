@@ -41,15 +41,16 @@ enum pod_code api_data_negotiate(struct api_request *req, struct api_data *data,
     int chosen = api_accept(req, data_types, DATA_TYPE_COUNT);
     if (chosen < 0)
         return pod_err_set(err, POD_REASON_NOT_ACCEPTABLE,
-                           "data comes as %s, %s or %s",
+                           "data is available as %s, %s or %s",
                            data_types[API_DATA_OCTETS],
                            data_types[API_DATA_NPY], data_types[API_DATA_JSON]);
     data->form = (enum api_data_form)chosen;
     if (data->form == API_DATA_JSON && !api_values_fit(&data->shape))
-        return pod_err_set(err, POD_REASON_NOT_ACCEPTABLE,
-                           "arrays of more than %d elements come as "
-                           "application/octet-stream or application/x-npy",
-                           API_VALUES_MAX);
+        return pod_err_set(
+            err, POD_REASON_NOT_ACCEPTABLE,
+            "arrays of more than %d elements are available only as "
+            "application/octet-stream or application/x-npy",
+            API_VALUES_MAX);
     return POD_OK;
 }
 
@@ -86,8 +87,7 @@ void api_data_etag_header(struct api_request *req, uint64_t writer)
 static enum pod_code data_precondition(const char *header, struct pod_err *err)
 {
     return pod_err_set(err, POD_REASON_PRECONDITION_FAILED,
-                       "%s: the contents are not those that the client means",
-                       header);
+                       "%s: the buffer's contents do not match", header);
 }
 
 bool api_data_wanted(struct api_request *req, const struct api_data *data)

@@ -60,7 +60,7 @@ static void data_refuse_tuple(struct api_request *req,
     }
     const char *list = leaves.data != NULL ? leaves.data : "";
     (void)pod_err_set(&err, POD_REASON_IS_A_TUPLE,
-                      "%s is a tuple: its data is that of its leaves, %s",
+                      "%s is a tuple: read its leaves, %s",
                       api_id_print(POD_REF_BUFFER, view->number, id), list);
     struct api_problem more = {.metadata = json_pack("{s:s}", "leaves", list)};
     api_problem_with(req, &err, &more);
@@ -81,11 +81,12 @@ static void data_refuse_late(struct api_request *req,
     if (read->stream != NULL)
         pod_stream_abandon(read->stream);
     if (why == API_WAKE_DRAIN)
-        (void)pod_err_set(&err, POD_REASON_DRAINING, "podd is about to end");
+        (void)pod_err_set(&err, POD_REASON_DRAINING, "podd is shutting down");
     else
-        (void)pod_err_set(&err, POD_REASON_WAIT_EXPIRED,
-                          "the bytes were not there when the wait ran out%s%s",
-                          id[0] != '\0' ? "; the operation is " : "", id);
+        (void)pod_err_set(
+            &err, POD_REASON_WAIT_EXPIRED,
+            "the bytes were not there yet when the wait ran out%s%s",
+            id[0] != '\0' ? "; the operation is " : "", id);
     api_problem_with(req, &err, &more);
 }
 
@@ -200,7 +201,7 @@ static enum pod_code data_take(struct api_request *req, struct data_read *read,
         return api_err_memory(err);
     if (!pod_staging_take(pod, bytes))
         return pod_err_set(err, POD_REASON_STAGING_FULL,
-                           "others hold %llu of the %llu staging bytes",
+                           "other requests hold %llu of the %llu staging bytes",
                            (unsigned long long)used, (unsigned long long)max);
     *hold = (struct data_hold){.pod = pod, .bytes = bytes};
     read->hold = hold;

@@ -46,7 +46,7 @@ static enum pod_code put_read_range(struct api_request *req, struct put *put,
         return POD_OK;
     if (strcmp(api_body_type(req), put_octets_type) != 0)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "Content-Range: only %s can be a part",
+                           "Content-Range: only %s can be written in part",
                            put_octets_type);
     if (!api_content_range_parse(header, &put->request.write.offset,
                                  &put->length, &total))
@@ -76,7 +76,7 @@ static enum pod_code put_find(struct api_request *req, struct put *put,
                              err);
     if (put->view.is_tuple)
         return pod_err_set(err, POD_REASON_IS_A_TUPLE,
-                           "a tuple's data is written leaf by leaf");
+                           "a tuple must be written leaf by leaf");
     code = api_data_may_write(req, put->view.last_writer,
                               &put->request.write.if_writer, err);
     return code == POD_OK ? put_read_range(req, put, err) : code;
@@ -90,7 +90,7 @@ static enum pod_code put_check_type(struct api_request *req,
         strcmp(type, put_json_type) == 0)
         return POD_OK;
     return pod_err_set(err, POD_REASON_UNSUPPORTED_TYPE,
-                       "data comes as one of these: "
+                       "send data as one of these: "
                        "-H 'Content-Type: %s', "
                        "-H 'Content-Type: %s', "
                        "-H 'Content-Type: %s'",

@@ -36,7 +36,7 @@ static enum pod_code events_no_value(const char *parameter, const char *piece,
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
                                  i > 0 ? ", " : "", name(i));
     return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "%s: '%.*s' is none of %s", parameter,
+                       "%s: '%.*s' is not one of %s", parameter,
                        (int)pod_utf8_clip(piece, length, 64), piece, names);
 }
 
@@ -126,9 +126,9 @@ static enum pod_code events_read_since(struct api_request *req,
     api_page_filter(page, "since", text);
     if (!api_id_parse_kind(text, POD_REF_OP, &filter->since_number) &&
         !api_time_parse(text, &filter->since_wall_ns))
-        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "since: neither the id of an operation nor a time "
-                           "of RFC 3339");
+        return pod_err_set(
+            err, POD_REASON_BAD_PARAMETER,
+            "since: neither the id of an operation nor an RFC 3339 time");
     return POD_OK;
 }
 

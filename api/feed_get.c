@@ -36,7 +36,7 @@ static enum pod_code get_read_topic(const char *name, size_t length,
         }
     }
     return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "topics: '%.*s' is none of events, graphs, buffers, "
+                       "topics: '%.*s' is not one of events, graphs, buffers, "
                        "programs, loads, hosts",
                        (int)pod_utf8_clip(name, length, 64), name);
 }
@@ -152,8 +152,8 @@ static enum page_state page_collect(struct feed_watch *watch,
         return PAGE_NEWS;
     if (next == FEED_NEXT_EXPIRED)
         (void)pod_err_set(err, POD_REASON_EXPIRED,
-                          "since: what came after this cursor is kept no "
-                          "longer; begin with since=snapshot");
+                          "since: the changes after this cursor are no longer "
+                          "kept; start again with since=snapshot");
     else if (next == FEED_NEXT_NO_MEMORY)
         (void)api_err_memory(err);
     else

@@ -128,8 +128,8 @@ void feed_stream_start(struct api_request *req, struct feed_watch *watch,
     api_feed_look(watch->reader.feed);
     if (watch->form == FEED_LINES && !stream_can_begin(&watch->reader)) {
         (void)pod_err_set(&err, POD_REASON_EXPIRED,
-                          "since: what came after this cursor is kept no "
-                          "longer; begin with since=snapshot");
+                          "since: the changes after this cursor are no longer "
+                          "kept; start again with since=snapshot");
         api_problem(req, &err);
         return;
     }

@@ -61,8 +61,8 @@ static enum pod_code allocate_take_tuple(struct allocate *allocate,
     if (allocate->has_bytes || allocate->has_shape ||
         allocate->values != NULL || allocate->fill != NULL ||
         allocate->core >= 0)
-        return allocate_bad_form(allocate, "tuple",
-                                 "a tuple is made of its children alone", err);
+        return allocate_bad_form(
+            allocate, "tuple", "a tuple takes no member but its children", err);
     allocate->request->kind = POD_KIND_ALLOCATE_TUPLE;
     allocate->request->tuple.children = allocate->children;
     allocate->request->tuple.child_count = allocate->child_count;

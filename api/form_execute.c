@@ -73,10 +73,9 @@ static enum pod_code execute_read_assignment(const struct api_form *form,
         return code;
     const json_t *row = json_array_get(rows, 0);
     if (!json_is_array(row))
-        return execute_bad(reader, "device_assignment", POD_REASON_WRONG_TYPE,
-                           "device_assignment is a list of one list of "
-                           "cores",
-                           err);
+        return execute_bad(
+            reader, "device_assignment", POD_REASON_WRONG_TYPE,
+            "device_assignment must be a list of one list of cores", err);
     size_t count = json_array_size(row);
     uint32_t *cores =
         api_memory_alloc(form->memory, (count + 1) * sizeof(*cores));
@@ -87,7 +86,7 @@ static enum pod_code execute_read_assignment(const struct api_form *form,
         json_int_t number = json_integer_value(core);
         if (!json_is_integer(core))
             return execute_bad(reader, "device_assignment",
-                               POD_REASON_WRONG_TYPE, "cores are integers",
+                               POD_REASON_WRONG_TYPE, "cores must be integers",
                                err);
         if (number < 0 || number >= POD_NO_ID)
             return execute_bad(reader, "device_assignment",
@@ -109,7 +108,7 @@ static enum pod_code execute_read_gang(const struct api_form *form,
     size_t count = json_array_size(list);
     if (count == 0)
         return execute_bad(reader, "launches", POD_REASON_COUNT_MISMATCH,
-                           "a gang has at least one launch", err);
+                           "a gang needs at least one launch", err);
     struct pod_launch *launches =
         api_memory_alloc(form->memory, count * sizeof(*launches));
     if (launches == NULL)
@@ -151,7 +150,7 @@ enum pod_code api_form_execute(const struct api_form *form,
     }
     if (is_single || single->inputs != NULL || single->outputs != NULL)
         return execute_bad(reader, "launches", POD_REASON_BAD_VALUE,
-                           "load, inputs and outputs stand in each launch",
+                           "load, inputs and outputs belong in each launch",
                            err);
     return execute_read_gang(form, reader, launches, out, err);
 }

@@ -210,10 +210,11 @@ static enum pod_code graph_read_kind(struct api_reader *reader,
         *out_kind = &graph_kinds[index];
         return POD_OK;
     }
-    code = pod_err_set(err, POD_REASON_BAD_VALUE,
-                       "'%.64s' is none of allocate, write, read, copy, free, "
-                       "compile, load, unload, execute",
-                       given);
+    code =
+        pod_err_set(err, POD_REASON_BAD_VALUE,
+                    "'%.64s' is not one of allocate, write, read, copy, free, "
+                    "compile, load, unload, execute",
+                    given);
     api_read_at(reader, "op", err);
     return code;
 }
@@ -405,7 +406,8 @@ static enum pod_code graph_read_line(struct api_graph *graph, const char *text,
         return POD_OK;
     if (graph->count == POD_GRAPH_MAX)
         return pod_err_set(err, POD_REASON_BODY_TOO_LARGE,
-                           "a graph has at most %d operations", POD_GRAPH_MAX);
+                           "a graph may have at most %d operations",
+                           POD_GRAPH_MAX);
     api_memory_reset(&graph->line_json);
     enum pod_code code =
         api_json_parse(text, length, &limits, &graph->line_json, &value, err);

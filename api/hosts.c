@@ -38,7 +38,7 @@ static enum pod_code hosts_find(const struct pod_topology_view *view,
     if (id < view->host_ids)
         return pod_err_set(err, POD_REASON_EXPIRED, "host %u was removed", id);
     return pod_err_set(err, POD_REASON_NOT_FOUND,
-                       "there is no host %u, the pod has %zu", id,
+                       "there is no host %u: the pod has %zu", id,
                        view->host_count);
 }
 

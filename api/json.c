@@ -260,7 +260,7 @@ static enum pod_code json_fault(const struct api_memory *memory,
     bool nul = json_error_code(fault) == json_error_null_character;
     enum pod_code code =
         pod_err_set(err, POD_REASON_BAD_JSON, "malformed JSON: %s",
-                    nul ? "\\u0000 is in no text" : fault->text);
+                    nul ? "\\u0000 is not allowed in text" : fault->text);
     if (err != NULL) {
         err->line = fault->line > 0 ? fault->line : 1;
         err->column = fault->column > 0 ? fault->column : 1;

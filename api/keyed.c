@@ -106,7 +106,7 @@ static enum pod_code keyed_check(const char **key, size_t *out_length,
     if (fit)
         return POD_OK;
     return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "Idempotency-Key is not 1 to %d printable characters",
+                       "Idempotency-Key must be 1 to %d printable characters",
                        KEYED_MAX_BYTES);
 }
 
@@ -254,8 +254,9 @@ static bool keyed_take(struct api_request *req)
         keyed_problem(req, POD_REASON_OUT_OF_MEMORY, "no memory for the key");
     } else if (answer == NULL) {
         // Forgotten while the body came, which was not kept.
-        keyed_problem(req, POD_REASON_IDEMPOTENCY_IN_PROGRESS,
-                      "the first answer has just expired: send it again");
+        keyed_problem(
+            req, POD_REASON_IDEMPOTENCY_IN_PROGRESS,
+            "the first answer has just expired: send the request again");
     } else if (!keyed_same(answer->head, keyed->head) ||
                !keyed_same(answer->body, keyed->body)) {
         struct pod_err err;
@@ -263,8 +264,8 @@ static bool keyed_take(struct api_request *req)
         api_problem(req, &err);
     } else if (answer->done && answer->status == API_ANSWER_LOST) {
         keyed_problem(req, POD_REASON_IDEMPOTENCY_ANSWER_LOST,
-                      "it was done, but its answer could not be kept: look "
-                      "for what it made");
+                      "the first request was carried out, but its answer could "
+                      "not be kept: look for what it made");
     } else if (answer->done) {
         keyed_replay(req, answer);
     } else {
@@ -282,7 +283,7 @@ static void keyed_resume(struct api_request *req, enum api_wake why)
     const struct api_answer *answer = keyed_find(req);
     if (why == API_WAKE_TIMEOUT && answer != NULL && !answer->done)
         keyed_problem(req, POD_REASON_IDEMPOTENCY_IN_PROGRESS,
-                      "an equal request is still being answered");
+                      "an equal request is still waiting for its answer");
     else if (keyed_take(req))
         req->match.route->handle(req);
 }

@@ -164,7 +164,7 @@ enum pod_code api_memory_refuse(const struct api_memory *memory,
                            "parts",
                            max);
     return pod_err_set(err, POD_REASON_STAGING_FULL,
-                       "others hold %" PRIu64 " of the %" PRIu64
+                       "other requests hold %" PRIu64 " of the %" PRIu64
                        " staging bytes, and %zu more are needed",
                        used > own ? used - own : 0, max, bytes);
 }

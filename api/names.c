@@ -132,7 +132,7 @@ enum pod_code api_names_define(struct api_names *names,
         return api_memory_error(names->memory, err);
     if (name->operation != NAMES_UNDEFINED)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "operation %u has this ref already",
+                           "operation %u already has this ref",
                            name->operation);
     name->operation = (uint32_t)names->current;
     name->makes = makes;
@@ -226,8 +226,9 @@ enum pod_code api_names_refer(struct api_names *names, const char *text,
 
     *out = (struct pod_ref){.kind = POD_REF_REQUEST};
     if (!names_cut_output(text + 1, &length, out))
-        return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                           "an output is meant by .outputs[0] and so on");
+        return pod_err_set(
+            err, POD_REASON_UNKNOWN_HANDLE,
+            "name an output as .outputs[0], .outputs[1] and so on");
     const struct api_name_text wanted = {text + 1, length,
                                          names_hash(names, text + 1, length)};
     struct api_name *name = names_get(names, &wanted);

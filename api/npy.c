@@ -131,8 +131,8 @@ static enum pod_code npy_bad_dtype(const char *text, size_t length,
 {
     int shown = (int)pod_utf8_clip(text, length, 64);
     return pod_err_set(err, POD_REASON_NPY_DTYPE,
-                       "no buffer holds arrays of NumPy's dtype '%.*s'", shown,
-                       text);
+                       "arrays of NumPy's dtype '%.*s' are not supported",
+                       shown, text);
 }
 
 // The number behind the kind: 1 to 16 in at most two digits, else 0.
@@ -187,7 +187,7 @@ static enum pod_code npy_read_descr_value(struct npy_cursor *cursor,
         return npy_read_descr(text, length, out, err);
     if (npy_take(cursor, '[') || npy_take(cursor, '('))
         return pod_err_set(err, POD_REASON_NPY_DTYPE,
-                           "no buffer holds arrays of a structured dtype");
+                           "arrays of a structured dtype are not supported");
     return npy_bad_header(err);
 }
 
@@ -267,15 +267,17 @@ static enum pod_code npy_find_header(const unsigned char *file, size_t size,
                                      struct pod_err *err)
 {
     if (size < NPY_PREFIX_V1 || memcmp(file, npy_magic, sizeof(npy_magic)) != 0)
-        return pod_err_set(err, POD_REASON_BAD_NPY, "this is no .npy file");
+        return pod_err_set(err, POD_REASON_BAD_NPY, "this is not an .npy file");
     unsigned major = file[6];
     if (major < 1 || major > 3 || file[7] != 0)
-        return pod_err_set(err, POD_REASON_BAD_NPY,
-                           ".npy version %u.%u is not known (1.0 to 3.0 are)",
-                           major, file[7]);
+        return pod_err_set(
+            err, POD_REASON_BAD_NPY,
+            ".npy version %u.%u is not supported (1.0 to 3.0 are)", major,
+            file[7]);
     size_t start = major == 1 ? NPY_PREFIX_V1 : NPY_PREFIX_V2;
     if (size < start)
-        return pod_err_set(err, POD_REASON_BAD_NPY, "the .npy file is cut");
+        return pod_err_set(err, POD_REASON_BAD_NPY,
+                           "the .npy file ends too early");
     size_t length = (size_t)file[8] | (size_t)file[9] << 8;
     if (major > 1)
         length |= (size_t)file[10] << 16 | (size_t)file[11] << 24;
@@ -285,7 +287,7 @@ static enum pod_code npy_find_header(const unsigned char *file, size_t size,
                            NPY_HEADER_MAX);
     if (length > size - start)
         return pod_err_set(err, POD_REASON_BAD_NPY,
-                           "the .npy file is cut inside its header");
+                           "the .npy file ends inside its header");
     *out_start = start;
     *out_length = length;
     return POD_OK;

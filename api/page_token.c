@@ -83,7 +83,7 @@ enum pod_code api_page_token_parse(const char *text, uint64_t scope,
     uint8_t raw[PAGE_TOKEN_RAW];
     if (!page_token_decode(text, raw))
         return pod_err_set(err, POD_REASON_BAD_PAGE_TOKEN,
-                           "page_token is not one that was given out");
+                           "page_token was not issued by this server");
     if (page_token_get(raw + 8, 8) != scope)
         return pod_err_set(err, POD_REASON_BAD_PAGE_TOKEN,
                            "page_token belongs to another collection, other "

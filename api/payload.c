@@ -82,9 +82,9 @@ enum pod_code api_payload_undigested(const struct api_request *req,
     // somebody wanted verified.
     if (api_request_header(req, "Content-Digest") == NULL)
         return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_VALUE,
-                       "Content-Digest is verified of octets and .npy files, "
-                       "not of JSON");
+    return pod_err_set(
+        err, POD_REASON_BAD_VALUE,
+        "Content-Digest is verified for octets and .npy files, not for JSON");
 }
 
 struct pod_blob *api_payload_values(struct api_request *req,

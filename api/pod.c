@@ -82,10 +82,10 @@ void api_readyz_get(struct api_request *req)
         ready += view.hosts[i].state == POD_HOST_READY;
     if (pod_draining(pod))
         (void)pod_err_set(&err, POD_REASON_DRAINING,
-                          "podd: it drains and takes no new operations");
+                          "podd is draining and takes no new operations");
     else if (ready == 0)
         (void)pod_err_set(&err, POD_REASON_HOST_NOT_READY,
-                          "hosts: none of the %zu is READY", view.host_count);
+                          "none of the %zu hosts is READY", view.host_count);
     if (err.code != POD_OK)
         api_problem(req, &err);
     else

@@ -37,7 +37,7 @@ static enum pod_code programs_format(const struct api_request *req,
         }
     }
     return pod_err_set(err, POD_REASON_UNSUPPORTED_TYPE,
-                       "a program comes as one of these: "
+                       "send a program as one of these: "
                        "-H 'Content-Type: %s' (HLO text), %s, %s or %s",
                        pod_program_format_type(POD_FORMAT_HLO_TEXT),
                        pod_program_format_type(POD_FORMAT_HLO_PROTO),
@@ -120,7 +120,7 @@ static enum pod_code programs_read(struct api_request *req,
     enum pod_code code = programs_format(req, &compile->compile.format, err);
     if (code == POD_OK && body->size == 0)
         code = pod_err_set(err, POD_REASON_EMPTY_BODY,
-                           "the body holds the program: it is empty");
+                           "the body is empty; it must hold the program");
     if (code == POD_OK)
         code = api_common_from_query(req, compile, err);
     if (code == POD_OK)

@@ -303,8 +303,8 @@ static enum pod_code request_route(struct api_request *req, struct pod_err *err)
         return code;
     if (req->match.allowed == 0)
         return pod_err_set(err, POD_REASON_NOT_FOUND,
-                           "there is no \"%.200s\"; GET /v1 says where things "
-                           "are, /openapi.json all there is",
+                           "there is no \"%.200s\"; GET /v1 lists what there "
+                           "is, /openapi.json describes all of it",
                            req->path);
     if (req->match.route != NULL || req->method == API_OPTIONS)
         return request_copy_params(req, err);

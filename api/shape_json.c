@@ -63,12 +63,13 @@ static enum pod_code shape_set_layout(const struct api_reader *reader,
     uint32_t seen = 0;
     if (count != out->rank)
         return shape_bad(reader, "layout",
-                         "layout has not one entry for each dimension", err);
+                         "layout must have one entry for each dimension", err);
     for (size_t i = 0; i < count; i++) {
         if (layout[i] < 0 || layout[i] >= (int64_t)count ||
             (seen & (1U << layout[i])))
             return shape_bad(reader, "layout",
-                             "layout is no order of the dimensions", err);
+                             "layout is not a permutation of the dimensions",
+                             err);
         seen |= 1U << layout[i];
         out->minor_to_major[i] = (uint8_t)layout[i];
     }
@@ -103,7 +104,7 @@ static enum pod_code shape_read_parts(struct api_reader *reader,
     if (!has_dims)
         return api_read_missing(reader, "dimensions", err);
     if (api_type_parse(type) == POD_TYPE_INVALID)
-        return shape_bad(reader, "element_type", "there is no such type", err);
+        return shape_bad(reader, "element_type", "unknown type", err);
     code = pod_shape_array(out, api_type_parse(type), rank, dims, err);
     if (code != POD_OK)
         api_read_at(reader, "dimensions", err);

@@ -322,7 +322,7 @@ static enum pod_code trace_read_time(struct api_request *req, const char *name,
     if (code != POD_OK || text == NULL || api_time_parse(text, in_out_ns))
         return code;
     return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "%s: not a time of RFC 3339", name);
+                       "%s: not an RFC 3339 time", name);
 }
 
 static enum pod_code trace_read(struct api_request *req,
@@ -350,7 +350,7 @@ static enum pod_code trace_read(struct api_request *req,
         return code;
     if (since && asked != NULL)
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "window: not together with since");
+                           "window: cannot be combined with since");
     if (!since)
         window->since_ns = window->until_ns - length;
     // In microseconds as they are written, so that what counts from them is

@@ -44,7 +44,7 @@ static enum pod_code values_read_pred(const json_t *value, unsigned char *out,
 {
     if (!json_is_boolean(value))
         return pod_err_set(err, POD_REASON_WRONG_TYPE,
-                           "a pred element is true or false");
+                           "a pred element must be true or false");
     out[0] = json_is_true(value);
     return POD_OK;
 }
@@ -73,7 +73,7 @@ static enum pod_code values_parse_integer(const char *text, enum pod_type type,
 {
     if (!values_is_integer_text(text))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "a string that is no decimal integer");
+                           "a string that is not a decimal integer");
     errno = 0;
     *out_negative = text[0] == '-';
     *out = *out_negative ? (uint64_t)strtoll(text, NULL, 10)
@@ -150,8 +150,9 @@ static enum pod_code values_read_float(const json_t *value, enum pod_type type,
                            "%s elements are numbers", pod_type_name(type));
     else if (!values_special(json_string_value(value), &number))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "of strings only \"NaN\", \"Infinity\" and "
-                           "\"-Infinity\" are numbers");
+                           "the only strings that stand for numbers are "
+                           "\"NaN\", \"Infinity\" and "
+                           "\"-Infinity\"");
     if (!api_number_put_float(type, number, out))
         return values_out_of_range(type, err);
     return POD_OK;
@@ -228,7 +229,7 @@ static enum pod_code values_read_list(struct values_reader *reader,
     size_t wanted = (size_t)shape->dims[reader->depth];
     if (!json_is_array(value))
         return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
-                           "here the shape has a list of %zu", wanted);
+                           "the shape has a list of %zu here", wanted);
     if (json_array_size(value) != wanted)
         return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
                            "a list of %zu where the shape has %zu",

@@ -83,13 +83,14 @@ static enum pod_code cloud_core(struct cloud_work *work, int32_t core,
     if (core >= 0 && (uint32_t)core < worker_slice_cores(slice))
         return pod_err_set(
             err, POD_REASON_UNKNOWN_CORE,
-            "core %" PRId32 " is host %" PRIu32 "'s; this is host %" PRIu32,
+            "core %" PRId32 " belongs to host %" PRIu32
+            "; this is host %" PRIu32,
             core,
             worker_slice_host(slice, (uint32_t)core / slice->cores_per_chip),
             slice->host_id);
     return pod_err_set(err, POD_REASON_UNKNOWN_CORE,
-                       "core %" PRId32 " of a slice of %" PRIu32 " cores", core,
-                       worker_slice_cores(slice));
+                       "there is no core %" PRId32 " in a slice of %" PRIu32,
+                       core, worker_slice_cores(slice));
 }
 
 static enum pod_code cloud_region(TpuDriver__MemoryRegion region,
@@ -122,7 +123,7 @@ static enum pod_code cloud_alloc(struct cloud_work *work, struct pod_err *err)
                            "an allocation without a size");
     if (alloc->num_bytes < 0)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "an allocation of %" PRId64 " bytes",
+                           "an allocation of %" PRId64 " bytes is impossible",
                            alloc->num_bytes);
     work->request.bytes = (uint64_t)alloc->num_bytes;
     return POD_OK;

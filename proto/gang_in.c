@@ -168,8 +168,8 @@ static enum pod_code in_step(struct gang_in *in,
         in_left(in, step);
         return POD_OK;
     default:
-        return pod_err_set(err, POD_REASON_UNIMPLEMENTED, "a step of kind %d",
-                           (int)step->kind);
+        return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
+                           "unknown kind of step: %d", (int)step->kind);
     }
 }
 

@@ -215,7 +215,7 @@ static enum pod_code gang_register(struct gang_link *link, struct pod_err *err)
     pod_mutex_lock(&links->lock);
     if (pod_map_get(&links->by_gang, link->id) != NULL)
         code = pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
-                           "gang %016" PRIx64 " is running", link->id);
+                           "gang %016" PRIx64 " is already running", link->id);
     else if (!pod_map_put(&links->by_gang, link->id, link))
         code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     else if (!pod_map_put(&links->by_op, link->driver_op, link)) {
@@ -325,8 +325,8 @@ static enum pod_code gang_fill_members(struct gang_link *link,
         uint32_t replica = execute->launches[i]->replica;
         if (replica >= link->replica_count || link->places[replica] == 0)
             return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
-                               "replica %" PRIu32 " is launched twice, or is "
-                               "none of the gang",
+                               "replica %" PRIu32
+                               " is launched twice, or is not in the gang",
                                replica);
         link->places[replica] = 0;
     }
@@ -365,7 +365,7 @@ static enum pod_code gang_fill_outs(struct gang_link *link,
             known = link->outs[k].host == link->hosts[i];
         if (!known)
             return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
-                               "where host %" PRIu32 " is, is not said",
+                               "the address of host %" PRIu32 " is missing",
                                link->hosts[i]);
     }
     return POD_OK;

@@ -72,7 +72,7 @@ uint64_t gd_handle_locked(struct gd *driver, uint64_t handle,
     if (item != NULL)
         return item->wire;
     pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                "host %" PRIu32 " has not what op-%" PRIu64 " made",
+                "host %" PRIu32 " does not have what op-%" PRIu64 " made",
                 driver->host, handle);
     return 0;
 }

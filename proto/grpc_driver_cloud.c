@@ -114,7 +114,7 @@ static enum pod_code cloud_take_info(struct gd_link *link,
 
     if (!count.sound || system->n_tpu_chip > UINT32_MAX)
         return pod_err_set(err, POD_REASON_WORKER_ERROR,
-                           "its system info has numbers that cannot be");
+                           "its system info has impossible numbers");
     link->info = gd_info_new(count.cores, system->n_tpu_chip, "tpu_driver",
                              "CloudTpuDriver");
     if (link->info == NULL)
@@ -371,8 +371,9 @@ static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
     }
     if (cursor == size)
         return true;
-    pod_err_set(err, POD_REASON_WORKER_ERROR,
-                "the worker sent what is not a message of its protocol");
+    pod_err_set(
+        err, POD_REASON_WORKER_ERROR,
+        "the worker sent something that is not a message of its protocol");
     return false;
 }
 

@@ -442,7 +442,7 @@ struct pod_wire_out *gd_cloud_encode(struct gd *driver, struct gd_item *item,
 
     if (request->core > INT32_MAX || request->bytes > INT64_MAX) {
         pod_err_set(err, POD_REASON_OUT_OF_RANGE,
-                    "a number that the worker's protocol cannot say");
+                    "a number that the worker's protocol cannot express");
         return NULL;
     }
     if (request->handle != 0) {

@@ -79,7 +79,7 @@ static enum pod_code pw_hello_check(const Pod__Worker__V1__HelloResponse *hello,
                            hello->version, POD_WORKER_VERSION);
     if (!pw_numbers_fit(hello))
         return pod_err_set(err, POD_REASON_WORKER_ERROR,
-                           "its greeting has numbers that cannot be");
+                           "its greeting has impossible numbers");
     if (hello->chunk_bytes < GD_CHUNK_BYTES)
         return pod_err_set(err, POD_REASON_WORKER_ERROR,
                            "it takes %" PRIu32
@@ -363,8 +363,9 @@ static bool pw_receive(struct gd_link *link, const void *data, size_t size,
     }
     if (cursor == size)
         return true;
-    pod_err_set(err, POD_REASON_WORKER_ERROR,
-                "the worker sent what is not a message of its protocol");
+    pod_err_set(
+        err, POD_REASON_WORKER_ERROR,
+        "the worker sent something that is not a message of its protocol");
     return false;
 }
 

@@ -86,7 +86,7 @@ static enum pod_code pod_compile(struct pod_work *work, struct pod_err *err)
     work->request.kind = WORKER_COMPILE;
     if (compile->format >= POD_FORMAT_COUNT)
         return pod_err_set(err, POD_REASON_UNIMPLEMENTED,
-                           "program format %" PRIu32, compile->format);
+                           "unknown program format %" PRIu32, compile->format);
     if (compile->replicas < 1 || compile->replicas > WORKER_MAX_REPLICAS)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "a program for %" PRIu32
@@ -132,8 +132,8 @@ static enum pod_code pod_execute(struct pod_work *work, struct pod_err *err)
     if (execute->n_launches == 0 || execute->n_launches > replicas ||
         replicas > WORKER_MAX_REPLICAS)
         return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
-                           "%zu launches of a gang of %zu", execute->n_launches,
-                           replicas);
+                           "%zu launches for a gang of %zu",
+                           execute->n_launches, replicas);
     work->request.replica_count = (uint32_t)replicas;
     enum pod_code code = pod_launches(work, execute, err);
     if (code != POD_OK || execute->n_launches == replicas)

@@ -357,7 +357,7 @@ static enum pod_code server_bind(struct rpc_server *server,
         return pod_err_set(
             err, POD_REASON_RESOURCE_EXHAUSTED,
             options->tls == NULL
-                ? "cannot listen at '%s': it is taken, or is no address of "
+                ? "cannot listen at '%s': it is taken, or is not an address of "
                   "this machine"
                 : "cannot listen at '%s': it is taken, is no address of this "
                   "machine, or the certificate and key do not fit",

@@ -99,16 +99,6 @@ enum pod_code pod_program_shape_wire_parse(const void *data, size_t size,
     return code;
 }
 
-static unsigned char *shape_wire_bytes(const ProtobufCMessage *message,
-                                       size_t *out_size)
-{
-    *out_size = protobuf_c_message_get_packed_size(message);
-    unsigned char *bytes = pod_malloc(*out_size);
-    if (bytes != NULL)
-        protobuf_c_message_pack(message, bytes);
-    return bytes;
-}
-
 unsigned char *pod_shape_wire_pack(const struct pod_shape *shape,
                                    size_t *out_size)
 {
@@ -116,20 +106,10 @@ unsigned char *pod_shape_wire_pack(const struct pod_shape *shape,
 
     if (proto == NULL)
         return NULL;
-    unsigned char *bytes = shape_wire_bytes(&proto->base, out_size);
+    *out_size = protobuf_c_message_get_packed_size(&proto->base);
+    unsigned char *bytes = pod_malloc(*out_size);
+    if (bytes != NULL)
+        protobuf_c_message_pack(&proto->base, bytes);
     xla__shape_proto__free_unpacked(proto, &pod_shape_heap);
-    return bytes;
-}
-
-unsigned char *
-pod_program_shape_wire_pack(const struct pod_program_shape *shape,
-                            size_t *out_size)
-{
-    Xla__ProgramShapeProto *proto = pod_program_shape_to_proto(shape, NULL);
-
-    if (proto == NULL)
-        return NULL;
-    unsigned char *bytes = shape_wire_bytes(&proto->base, out_size);
-    xla__program_shape_proto__free_unpacked(proto, &pod_shape_heap);
     return bytes;
 }

@@ -22,8 +22,5 @@ enum pod_code pod_program_shape_wire_parse(const void *data, size_t size,
 // The shape serialized, to be freed with pod_free; NULL: no memory.
 unsigned char *pod_shape_wire_pack(const struct pod_shape *shape,
                                    size_t *out_size);
-unsigned char *
-pod_program_shape_wire_pack(const struct pod_program_shape *shape,
-                            size_t *out_size);
 
 #endif

@@ -43,7 +43,8 @@ enum pod_code worker_slice_check(const struct worker_slice *slice,
                            slice->hosts, chips * slice->z);
     if (slice->host_id >= slice->hosts)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "host %" PRIu32 " of %" PRIu32 " hosts",
+                           "there is no host %" PRIu32
+                           " in a slice of %" PRIu32,
                            slice->host_id, slice->hosts);
     return slice_check_blocks(slice, err);
 }

@@ -32,7 +32,7 @@ static enum pod_code check_object(const struct worker_object *object,
     if (is == kind)
         return POD_OK;
     return pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                       "%s-%" PRIu64 " is no %s", check_kind_word(is),
+                       "%s-%" PRIu64 " is not a %s", check_kind_word(is),
                        object->number, check_kind_name(kind));
 }
 

@@ -167,7 +167,7 @@ static struct worker_op *object_stand_in(struct worker_session *session,
     }
     if (session->forward_count >= WORKER_MAX_FORWARD) {
         (void)pod_err_set(err, POD_REASON_TOO_MANY_WAITS,
-                          "%d operations are waited for that did not come",
+                          "%d operations that others wait for have not come",
                           WORKER_MAX_FORWARD);
         return NULL;
     }
@@ -221,7 +221,7 @@ static enum pod_code object_past_locked(struct worker_session *session,
         return POD_OK;
     *out_root = number;
     return pod_err_set(err, POD_REASON_DEPENDENCY_EXPIRED,
-                       "op-%" PRIu64 " failed, long ago", number);
+                       "op-%" PRIu64 " failed long ago", number);
 }
 
 enum pod_code worker_await_locked(struct worker_session *session,
@@ -233,7 +233,7 @@ enum pod_code worker_await_locked(struct worker_session *session,
         return POD_OK;
     if (number == 0)
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "0 is no operation and no handle");
+                           "0 is neither an operation nor a handle");
     enum pod_code code = object_past_locked(session, number, out_root, err);
     if (code != POD_OK || number < session->floor ||
         worker_ids_has(&session->done, number))

@@ -268,7 +268,8 @@ static enum pod_code op_admit_memory(const struct worker_session *session,
     if (worker_is_full_locked(worker) && !op_has_room(session, request))
         return pod_err_set(err, POD_REASON_TOO_MANY_REQUESTS,
                            "the operations and handles of all clients of this "
-                           "worker take %" PRIu64 " bytes; %" PRIu64 " may",
+                           "worker take %" PRIu64
+                           " bytes; the limit is %" PRIu64,
                            worker->kept, worker->client_bytes);
     if (request->data == NULL)
         return POD_OK;
@@ -288,7 +289,7 @@ static enum pod_code op_admit(struct worker_session *session,
                                : "the client is closed");
     if (op_came_before(session, number))
         return pod_err_set(err, POD_REASON_BAD_VALUE,
-                           "op-%" PRIu64 " came before", number);
+                           "op-%" PRIu64 " was sent before", number);
     enum pod_code code = op_admit_memory(session, request, err);
     if (code != POD_OK)
         return code;

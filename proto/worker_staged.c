@@ -20,8 +20,8 @@ enum pod_code worker_staged_check(const struct worker *worker, uint64_t bytes,
                                        bytes <= worker->staging_bytes - staged))
         return POD_OK;
     return pod_err_set(err, POD_REASON_STAGING_FULL,
-                       "%" PRIu64 " bytes more than %" PRIu64
-                       " that wait; %" PRIu64 " may",
+                       "%" PRIu64 " bytes beside the %" PRIu64
+                       " that are held already; the limit is %" PRIu64,
                        bytes, staged, worker->staging_bytes);
 }
 

@@ -128,8 +128,7 @@ static enum pod_code remote_add(struct pod_remote *remote, const char *text,
     if (code != POD_OK)
         return code;
     if (remote_has(remote, address))
-        return remote_fault(text, length, "the address stands there twice",
-                            err);
+        return remote_fault(text, length, "the address is given twice", err);
     if (remote->count == POD_REMOTE_MAX_HOSTS)
         return remote_fault(text, length, "more than 1024 hosts", err);
     remote->addresses[remote->count] = pod_strdup(address);

@@ -149,7 +149,7 @@ static enum pod_code spec_option(struct spec_piece name,
     } else if (spec_is(name, "fault")) {
         return spec_fault_script(value, spec, err);
     } else {
-        expected = "unknown option; there are hosts, cores, hbm, device, "
+        expected = "unknown option; known are hosts, cores, hbm, device, "
                    "latency, bandwidth, flops, fault";
     }
     return good ? POD_OK : spec_fault(whole, expected, err);

@@ -247,11 +247,11 @@ static enum pod_code settings_check_reach(const struct podd_settings *settings,
                            "(127.0.0.1, localhost, [::1] or unix:PATH)",
                            listen);
     if (settings->tls_cert == NULL)
-        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "--listen '%s': beyond loopback TLS is needed "
-                           "(--tls-cert and --tls-key), or --insecure behind "
-                           "something that speaks it",
-                           listen);
+        return pod_err_set(
+            err, POD_REASON_BAD_PARAMETER,
+            "--listen '%s': beyond loopback TLS is needed (--tls-cert and "
+            "--tls-key), or --insecure behind a proxy that speaks TLS",
+            listen);
     return POD_OK;
 }
 

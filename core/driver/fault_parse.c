@@ -89,13 +89,13 @@ static enum pod_code fault_read_host(struct fault_reader *reader,
     uint64_t number = 0;
 
     if (piece.length <= skip || memcmp(piece.text, word, skip) != 0)
-        return fault_wrong(reader, piece, "is no host such as host1");
+        return fault_wrong(reader, piece, "is not a host such as host1");
     // Zero is a host, but no number that pod_parse_number takes.
     bool zero = piece.length == skip + 1 && piece.text[skip] == '0';
     if (!zero &&
         (!pod_parse_number(piece.text + skip, piece.length - skip, &number) ||
          number > UINT32_MAX))
-        return fault_wrong(reader, piece, "is no host such as host1");
+        return fault_wrong(reader, piece, "is not a host such as host1");
     rule->one_host = true;
     rule->host = (uint32_t)number;
     return POD_OK;
@@ -112,7 +112,7 @@ static enum pod_code fault_read_match(struct fault_reader *reader,
     while (kind < POD_FAULT_KIND_COUNT && !piece_is(piece, fault_kinds[kind]))
         kind++;
     if (kind == POD_FAULT_KIND_COUNT)
-        return fault_wrong(reader, piece, "is no kind of call");
+        return fault_wrong(reader, piece, "is not a kind of call");
     rule->kind = (enum pod_fault_kind)kind;
     rule->first = 1;
     rule->last = UINT64_MAX;
@@ -123,7 +123,7 @@ static enum pod_code fault_read_match(struct fault_reader *reader,
     if (onwards)
         digits--;
     if (!pod_parse_number(nth.text, digits, &rule->first))
-        return fault_wrong(reader, nth, "is no count from 1 on");
+        return fault_wrong(reader, nth, "is not a count from 1 on");
     if (!onwards)
         rule->last = rule->first;
     return POD_OK;
@@ -139,7 +139,7 @@ static enum pod_code fault_read_code(struct fault_reader *reader,
         rule->code = (enum pod_code)code;
         return POD_OK;
     }
-    return fault_wrong(reader, piece, "is no code such as UNAVAILABLE");
+    return fault_wrong(reader, piece, "is not a code such as UNAVAILABLE");
 }
 
 static enum pod_code fault_read_action(struct fault_reader *reader,
@@ -155,7 +155,7 @@ static enum pod_code fault_read_action(struct fault_reader *reader,
         i++;
     if (i == FAULT_ACTION_COUNT)
         return fault_wrong(reader, piece,
-                           "is no action (delay, fail, drop, die, stall)");
+                           "is not an action (delay, fail, drop, die, stall)");
     enum fault_argument argument = fault_actions[i].argument;
     rule->action = fault_actions[i].action;
     rule->duration_ns = POD_NEVER;
@@ -169,7 +169,7 @@ static enum pod_code fault_read_action(struct fault_reader *reader,
         return fault_read_code(reader, value, rule);
     if (given &&
         !pod_parse_duration(value.text, value.length, &rule->duration_ns))
-        return fault_wrong(reader, value, "is no duration such as 5ms");
+        return fault_wrong(reader, value, "is not a duration such as 5ms");
     return POD_OK;
 }
 
@@ -183,7 +183,8 @@ static enum pod_code fault_read_rule(struct fault_reader *reader,
 
     *rule = (struct pod_fault_rule){.one_host = false};
     if (!piece_cut(&match, '=', &action))
-        return fault_wrong(reader, piece, "is no rule such as execute#3=die");
+        return fault_wrong(reader, piece,
+                           "is not a rule such as execute#3=die");
     struct fault_piece host = match;
     if (piece_cut(&host, ':', &match))
         code = fault_read_host(reader, host, rule);

@@ -267,14 +267,14 @@ static enum pod_code execute_check(const struct inproc *driver,
     if (execute->launch_count == 0 ||
         execute->launch_count > driver->core_count ||
         execute->launch_count > execute->replica_count)
-        return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
-                           "%zu of %" PRIu32 " replicas on %" PRIu32 " cores",
-                           execute->launch_count, execute->replica_count,
-                           driver->core_count);
+        return pod_err_set(
+            err, POD_REASON_BAD_ASSIGNMENT,
+            "%zu launches of %" PRIu32 " replicas on %" PRIu32 " cores",
+            execute->launch_count, execute->replica_count, driver->core_count);
     for (size_t i = 0; i < execute->launch_count; i++) {
         if (execute->launches[i].replica >= execute->replica_count)
             return pod_err_set(err, POD_REASON_BAD_ASSIGNMENT,
-                               "replica %" PRIu32 " of %" PRIu32,
+                               "replica %" PRIu32 " of a gang of %" PRIu32,
                                execute->launches[i].replica,
                                execute->replica_count);
     }

@@ -96,7 +96,7 @@ enum pod_code pod_inproc_handle_add_locked(struct inproc *driver,
         code = pod_err_set(err, POD_REASON_HOST_LOST, "the host went away");
     else if (pod_map_get(&driver->handles, handle->op) != NULL)
         code = pod_err_set(err, POD_REASON_INTERNAL,
-                           "op-%" PRIu64 " made a handle already", handle->op);
+                           "op-%" PRIu64 " already made a handle", handle->op);
     else if (!pod_map_put(&driver->handles, handle->op, handle))
         code = pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for the handle");
@@ -127,7 +127,7 @@ pod_inproc_handle_find_locked(struct inproc *driver,
     }
     if (handle->kind != kind) {
         (void)pod_err_set(err, POD_REASON_UNKNOWN_HANDLE,
-                          "%s-%" PRIu64 " is no %s",
+                          "%s-%" PRIu64 " is not a %s",
                           handle_kind_word(handle->kind), op,
                           kind == INPROC_BUFFER    ? "buffer"
                           : kind == INPROC_PROGRAM ? "program"

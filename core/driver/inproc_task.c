@@ -154,7 +154,7 @@ static void task_end_result(const struct inproc *driver,
         break;
     case INPROC_END_TWICE:
         (void)pod_err_set(err, POD_REASON_INTERNAL,
-                          "the operation is open already");
+                          "the operation is already open");
         break;
     case INPROC_END_NO_MEMORY:
         (void)pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
@@ -354,7 +354,7 @@ void pod_inproc_task_submit_locked(struct inproc *driver,
         end = INPROC_END_OK;
     if (end != INPROC_END_OK) {
         (void)pod_err_set(&cause, POD_REASON_HOST_UNAVAILABLE,
-                          "host %" PRIu32 " did not take it", driver->host);
+                          "host %" PRIu32 " did not accept it", driver->host);
         pod_inproc_task_end_new_locked(driver, task, end, &cause, trash);
         return;
     }

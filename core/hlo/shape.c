@@ -108,7 +108,8 @@ enum pod_code pod_shape_array(struct pod_shape *out, enum pod_type type,
     int64_t bytes;
     if (!pod_type_is_array(type))
         return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "element type %d is not an array's", (int)type);
+                           "element type %d is not that of an array",
+                           (int)type);
     if (rank > POD_SHAPE_MAX_RANK)
         return pod_err_set(err, POD_REASON_BAD_SHAPE,
                            "shape has %zu dimensions, at most %d are allowed",
@@ -316,14 +317,6 @@ void pod_shape_set_default_layout(struct pod_shape *shape)
     }
     for (size_t i = 0; i < shape->child_count; i++)
         pod_shape_set_default_layout(&shape->children[i]);
-}
-
-void pod_shape_clear_layout(struct pod_shape *shape)
-{
-    shape->has_layout = false;
-    memset(shape->minor_to_major, 0, sizeof(shape->minor_to_major));
-    for (size_t i = 0; i < shape->child_count; i++)
-        pod_shape_clear_layout(&shape->children[i]);
 }
 
 // ---------------------------------------------------------------- signatures

@@ -175,8 +175,6 @@ static inline bool pod_shape_is_array(const struct pod_shape *shape)
 bool pod_shape_is_row_major(const struct pod_shape *shape);
 // Gives every array in it that has no layout the row-major one.
 void pod_shape_set_default_layout(struct pod_shape *shape);
-// Takes the layouts away, everywhere in it.
-void pod_shape_clear_layout(struct pod_shape *shape);
 
 // Appends "(f32[2], s32[]) -> f32[2]".
 void pod_program_shape_print(const struct pod_program_shape *shape,

@@ -25,7 +25,7 @@ static enum pod_code shape_layout_from_proto(const Xla__LayoutProto *proto,
         int64_t dim = proto->minor_to_major[i];
         if (dim < 0 || dim >= shape->rank || (seen >> dim & 1) != 0)
             return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                               "layout is no permutation of dimensions");
+                               "layout is not a permutation of the dimensions");
         seen |= UINT32_C(1) << dim;
         shape->minor_to_major[i] = (uint8_t)dim;
     }
@@ -97,7 +97,7 @@ static enum pod_code shape_from_proto(const Xla__ShapeProto *proto,
     if (type != POD_TYPE_TUPLE && type != POD_TYPE_BUFFER &&
         proto->n_tuple_shapes > 0)
         return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "shape has parts but is no tuple");
+                           "shape has parts but is not a tuple");
     if (type == POD_TYPE_TOKEN || type == POD_TYPE_OPAQUE) {
         *out = (struct pod_shape){.type = type};
         return POD_OK;
@@ -110,7 +110,7 @@ static enum pod_code shape_from_proto(const Xla__ShapeProto *proto,
     if (out->child_count != 1 || !pod_shape_is_array(out->children)) {
         pod_shape_fini(out);
         return pod_err_set(err, POD_REASON_BAD_SHAPE,
-                           "a buffer is of one array");
+                           "a buffer holds one array");
     }
     out->type = POD_TYPE_BUFFER;
     return POD_OK;

@@ -196,7 +196,8 @@ static enum pod_code scan_minor_to_major(struct scan *scan,
         if (code != POD_OK)
             return code;
         if (dim >= shape->rank || (seen >> dim & 1) != 0)
-            return scan_fail(scan, "layout is no permutation of dimensions");
+            return scan_fail(scan,
+                             "layout is not a permutation of the dimensions");
         seen |= UINT32_C(1) << dim;
         shape->minor_to_major[count++] = (uint8_t)dim;
         if (!scan_take(scan, ','))
@@ -314,7 +315,7 @@ static enum pod_code scan_buffer(struct scan *scan, unsigned depth,
         return code;
     if (out->child_count != 1 || !pod_shape_is_array(out->children)) {
         pod_shape_fini(out);
-        return scan_fail(scan, "a buffer is of one array");
+        return scan_fail(scan, "a buffer holds one array");
     }
     out->type = POD_TYPE_BUFFER;
     return POD_OK;

@@ -295,7 +295,7 @@ static enum pod_code text_add_computation(struct text *t,
         &t->comp_names, name.text, name.length, (uint32_t)(proto->id - 1));
     if (named == POD_HLO_NAMES_TAKEN)
         return pod_text_fail_at(t, (size_t)(name.text - t->data),
-                                "computation \"%.64s\" is there already",
+                                "computation \"%.64s\" is already defined",
                                 proto->name);
     if (named == POD_HLO_NAMES_NO_MEMORY || !pod_text_push_pointer(t, proto))
         return pod_text_no_memory(t);

@@ -32,8 +32,8 @@ static enum pod_code instr_add(struct text *t, struct text_instr *instr)
         pod_hlo_names_add(&t->names, name, strlen(name), position);
     instr->proto->id = t->next_id++;
     if (named == POD_HLO_NAMES_TAKEN)
-        return pod_text_fail_at(t, instr->at,
-                                "instruction \"%.64s\" is there already", name);
+        return pod_text_fail_at(
+            t, instr->at, "instruction \"%.64s\" is already defined", name);
     if (named == POD_HLO_NAMES_NO_MEMORY ||
         !pod_text_push(&t->instrs, instr, sizeof(*instr)))
         return pod_text_no_memory(t);

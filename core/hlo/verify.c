@@ -231,17 +231,17 @@ static enum pod_code verify_operands(struct verify *v,
         if (!verify_find(ids, &proto->operand_ids[i], VERIFY_INSTR_KEY,
                          &operands[i]))
             return pod_verify_fail(
-                v, "operand %zu (id %lld) is no instruction before this one", i,
-                (long long)proto->operand_ids[i]);
+                v,
+                "operand %zu (id %lld) is not an instruction before this one",
+                i, (long long)proto->operand_ids[i]);
     for (size_t i = 0; i < proto->n_control_predecessor_ids; i++) {
         uint32_t unused;
         int64_t id = proto->control_predecessor_ids[i];
         if (!verify_find(ids, &id, VERIFY_INSTR_KEY, &unused))
-            return pod_verify_fail(
-                v,
-                "control predecessor (id %lld) is no instruction before "
-                "this one",
-                (long long)id);
+            return pod_verify_fail(v,
+                                   "control predecessor (id %lld) is not an "
+                                   "instruction before this one",
+                                   (long long)id);
     }
     v->instr->operands = operands;
     v->instr->operand_count = (uint32_t)count;
@@ -265,7 +265,7 @@ static enum pod_code verify_called(struct verify *v,
         int64_t id = proto->called_computation_ids[i];
         if (!verify_find(comp_ids, &id, VERIFY_COMP_KEY, &called[i]))
             return pod_verify_fail(
-                v, "called computation (id %lld) is none before this one",
+                v, "called computation (id %lld) is not one before this one",
                 (long long)id);
     }
     v->instr->called = called;
@@ -398,7 +398,8 @@ static enum pod_code verify_instrs(struct verify *v,
     v->instr = NULL;
     if (!verify_find(&tables->ids, &comp->proto->root_id, VERIFY_INSTR_KEY,
                      &comp->root))
-        return pod_verify_fail(v, "root (id %lld) is no instruction of it",
+        return pod_verify_fail(v,
+                               "root (id %lld) is not one of its instructions",
                                (long long)comp->proto->root_id);
     return verify_parameters(v);
 }

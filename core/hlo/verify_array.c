@@ -54,7 +54,7 @@ static enum pod_code array_tuple(const struct verify *v)
     char wants[96];
     if (shape->type != POD_TYPE_TUPLE ||
         shape->child_count != v->instr->operand_count)
-        return pod_verify_fail(v, "result %s is no tuple of %u",
+        return pod_verify_fail(v, "result %s is not a tuple of %u",
                                pod_shape_brief(shape, is, sizeof(is)),
                                (unsigned)v->instr->operand_count);
     for (uint32_t i = 0; i < v->instr->operand_count; i++) {
@@ -306,7 +306,7 @@ static enum pod_code array_indices(const struct verify *v, uint32_t first,
         type = pod_verify_operand(v, i);
         if (type->rank != 0 || (!pod_type_is_signed(type->type) &&
                                 !pod_type_is_unsigned(type->type)))
-            return pod_verify_fail(v, "operand %u is no scalar integer",
+            return pod_verify_fail(v, "operand %u is not a scalar integer",
                                    (unsigned)i);
         if (type->type != pod_verify_operand(v, first)->type)
             return pod_verify_fail(v, "indices differ in type");

@@ -240,7 +240,8 @@ static enum pod_code calls_reduce(const struct verify *v)
     uint32_t gone = 0;
     enum pod_code code = pod_verify_arrays(v, 2);
     if (code == POD_OK && v->instr->operand_count % 2 != 0)
-        code = pod_verify_fail(v, "inputs and initial values must be as many");
+        code = pod_verify_fail(
+            v, "there must be as many initial values as inputs");
     if (code == POD_OK)
         code = calls_same_dims(v, count);
     if (code == POD_OK)

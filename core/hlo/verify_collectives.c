@@ -192,12 +192,13 @@ static enum pod_code collective_all_to_all(const struct verify *v)
     if (code == POD_OK && proto->n_dimensions > 0) {
         code = collective_dimension(v);
         if (code == POD_OK && v->instr->operand_count != 1)
-            return pod_verify_fail(v, "with a dimension there is one operand");
+            return pod_verify_fail(
+                v, "with a dimension there must be exactly one operand");
         if (code == POD_OK && size > 0 &&
             pod_verify_operand(v, 0)->dims[proto->dimensions[0]] % size != 0)
-            return pod_verify_fail(v, "dimension %lld does not split in %lld",
-                                   (long long)proto->dimensions[0],
-                                   (long long)size);
+            return pod_verify_fail(
+                v, "dimension %lld does not split into %lld parts",
+                (long long)proto->dimensions[0], (long long)size);
         return code == POD_OK ? collective_alike(v) : code;
     }
     if (code == POD_OK && size > 0 && v->instr->operand_count != size)

@@ -127,6 +127,6 @@ enum pod_code pod_read_changes(struct pod *pod, uint64_t after, size_t capacity,
                            "the last change is %llu, not yet %llu",
                            (unsigned long long)last, (unsigned long long)after);
     return pod_err_set(err, POD_REASON_EXPIRED,
-                       "what came after change %llu is kept no longer",
+                       "the changes after change %llu are no longer kept",
                        (unsigned long long)after);
 }

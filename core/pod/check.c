@@ -89,7 +89,7 @@ enum pod_code pod_check_limits(const struct pod_batch *batch, size_t item)
     if (request->kind == POD_KIND_RESET &&
         (batch->count != 1 || batch->graph != NULL))
         return pod_err_set(batch->err, POD_REASON_OUT_OF_RANGE,
-                           "a reset stands alone");
+                           "a reset must be submitted alone");
     if (request->kind >= POD_KIND_COUNT || request->kind == POD_KIND_GRAPH)
         return pod_err_set(batch->err, POD_REASON_UNIMPLEMENTED,
                            "there is no such request");
@@ -114,7 +114,7 @@ enum pod_code pod_check_place_locked(const struct pod *pod, uint32_t core,
                            core);
     if (core >= pod->core_count)
         return pod_err_set(err, POD_REASON_UNKNOWN_CORE,
-                           "there is no core %u, the pod has %zu", core,
+                           "there is no core %u: the pod has %zu", core,
                            pod->core_count);
     const struct pod_host *host =
         pod->cores[core] == NULL ? NULL

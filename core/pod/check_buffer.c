@@ -41,7 +41,8 @@ static enum pod_code check_contents(const struct pod_batch *batch, size_t item)
     if (fill > 0 &&
         (fill > sizeof(request->allocate.fill) || buffer->bytes % fill != 0)) {
         pod_err_set(batch->err, POD_REASON_SHAPE_MISMATCH,
-                    "an element of %zu bytes does not fill the buffer", fill);
+                    "elements of %zu bytes do not fill the buffer evenly",
+                    fill);
         return pod_batch_at(batch, item, "/fill");
     }
     return POD_OK;
@@ -60,7 +61,7 @@ enum pod_code pod_check_allocate_locked(struct pod_batch *batch, size_t item)
     if (request->allocate.shape != NULL &&
         !pod_shape_is_array(request->allocate.shape)) {
         pod_err_set(batch->err, POD_REASON_BAD_SHAPE,
-                    "a buffer is allocated for an array");
+                    "the shape of a buffer must be an array");
         return pod_batch_at(batch, item, "/shape");
     }
     core = pod->cores[request->allocate.core];
@@ -125,7 +126,8 @@ enum pod_code pod_check_tuple_locked(struct pod_batch *batch, size_t item)
 
     if (tuple->child_count == 0) {
         pod_err_set(batch->err, POD_REASON_COUNT_MISMATCH,
-                    "a tuple of nothing has no core");
+                    "a tuple needs at least one buffer, which says on which "
+                    "core it is");
         return pod_batch_at(batch, item, "/tuple");
     }
     tuple->depth = 1;
@@ -289,7 +291,7 @@ static enum pod_code check_stands_in_tuple(const struct pod_batch *batch,
         before = tuple;
     }
     pod_err_set(batch->err, POD_REASON_IN_USE,
-                "buf-%llu stands in%s, a tuple that is not freed",
+                "buf-%llu is part of a tuple that is not freed:%s",
                 (unsigned long long)buffer->handle.maker->number,
                 text.data == NULL ? "" : text.data);
     pod_str_fini(&text);

@@ -116,7 +116,7 @@ static enum pod_code execute_distinct(const struct pod_batch *batch,
             if (execute_mark(batch->pod, op->replicas[i].output_buffers[k]))
                 continue;
             pod_err_set(batch->err, POD_REASON_DUPLICATE_OUTPUT,
-                        "the buffer is an output already");
+                        "the buffer is already an output");
             return execute_at_index(batch, item, i, "outputs", k);
         }
     }

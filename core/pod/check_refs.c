@@ -86,7 +86,7 @@ static enum pod_code check_find_request(const struct pod_batch *batch,
     if (ref->number >= batch->count || !batch->items[ref->number].passed) {
         batch->items[item].shadowed = ref->number < batch->count;
         return pod_err_set(batch->err, POD_REASON_UNKNOWN_HANDLE,
-                           "request %llu does not stand before this one",
+                           "request %llu does not come before this one",
                            (unsigned long long)ref->number);
     }
     named = &batch->items[ref->number];
@@ -123,7 +123,7 @@ static enum pod_code check_find_number(const struct pod_batch *batch,
                            "%s-%llu does not exist", check_word(made), number);
     if (op == NULL)
         return pod_err_set(batch->err, POD_REASON_DEPENDENCY_EXPIRED,
-                           "%s-%llu is not kept any more", check_word(made),
+                           "%s-%llu is no longer kept", check_word(made),
                            number);
     if (!check_made(op, made) ||
         (ref->kind == POD_REF_GRAPH && op->kind != POD_KIND_GRAPH))

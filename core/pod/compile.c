@@ -371,7 +371,7 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
     struct pod_compiled_host *on = pod_compiled_on(compiled, op->host);
     if (on == NULL) {
         pod_launch_fail_locked(pod, op, POD_REASON_OUT_OF_MEMORY,
-                               "no memory to compile for its host");
+                               "no memory to compile it for its host");
         return;
     }
     bool current = on->incarnation == host->incarnation;

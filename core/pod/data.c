@@ -117,7 +117,7 @@ static enum pod_code data_find_locked(struct pod *pod, uint64_t number,
                            (unsigned long long)number);
     if (op->data_dropped)
         return pod_err_set(err, POD_REASON_EXPIRED,
-                           "the bytes of op-%llu are not kept any more",
+                           "the bytes of op-%llu are no longer kept",
                            (unsigned long long)number);
     if (!pod_op_ended(op))
         return pod_err_set(err, POD_REASON_WAIT_EXPIRED,

@@ -123,7 +123,8 @@ static void effect_explain(struct pod *pod, struct pod_op *op,
         pod_fail_locked(pod, op, POD_REASON_DEADLINE_EXCEEDED,
                         "the deadline passed before it was done");
     else if (op->failure == NULL)
-        pod_fail_locked(pod, op, POD_REASON_INTERNAL, "it ended without cause");
+        pod_fail_locked(pod, op, POD_REASON_INTERNAL,
+                        "it ended without a known cause");
 }
 
 static void effect_end(struct pod *pod, struct pod_op *op,

@@ -14,7 +14,7 @@ enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
     if (number == 0 || number > pod->last_number)
         return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu does not exist",
                            (unsigned long long)number);
-    return pod_err_set(err, POD_REASON_EXPIRED, "op-%llu is not kept any more",
+    return pod_err_set(err, POD_REASON_EXPIRED, "op-%llu is no longer kept",
                        (unsigned long long)number);
 }
 

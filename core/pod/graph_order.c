@@ -307,7 +307,7 @@ static void order_add_cycle(const struct order *order, uint32_t on,
         // The rest would be clipped anyway.
     } while (at != first && text.length < POD_ERR_TEXT_BYTES);
     pod_err_set(&fault, POD_REASON_CYCLE, "%s",
-                text.failed ? "references in a circle" : text.data);
+                text.failed ? "the references form a circle" : text.data);
     pod_err_at(&fault, "/ops/%u", first);
     pod_faults_add(faults, &fault);
     pod_str_fini(&text);

@@ -37,7 +37,7 @@ static enum pod_code graph_lay(struct pod *pod, struct pod_op *op,
 
     (void)pod;
     if (!graph_match(op, filter))
-        return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu is no graph's",
+        return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu is not a graph",
                            (unsigned long long)op->number);
     *view = (struct pod_graph_view){
         .number = op->number,

@@ -107,7 +107,7 @@ static struct pod_host *host_find_locked(const struct pod *pod, size_t id,
         (void)pod_err_set(err, POD_REASON_EXPIRED, "host %zu was removed", id);
     else if (host == NULL)
         (void)pod_err_set(err, POD_REASON_NOT_FOUND,
-                          "there is no host %zu, the pod has %zu", id,
+                          "there is no host %zu: the pod has %zu", id,
                           atomic_load(&pod->live_hosts));
     return host;
 }
@@ -314,7 +314,7 @@ static enum pod_code host_may_join_locked(struct pod *pod, const char *address,
     while ((host = pod_host_next(pod, &cursor)) != NULL && address != NULL) {
         if (strcmp(host->address, address) == 0)
             return pod_err_set(err, POD_REASON_HOST_EXISTS,
-                               "host %u has the address \"%s\" already",
+                               "host %u already has the address \"%s\"",
                                host->id, address);
     }
     if (atomic_load(&pod->live_hosts) >= POD_MAX_HOSTS)
@@ -485,7 +485,7 @@ enum pod_code pod_remove_host(struct pod *pod, uint32_t id, bool force,
     enum pod_code code = host == NULL ? POD_NOT_FOUND : POD_OK;
     if (code == POD_OK && pod->phase != POD_PHASE_RUNNING &&
         pod->phase != POD_PHASE_DRAINING)
-        code = pod_err_set(err, POD_REASON_DRAINING, "the pod does not run");
+        code = pod_err_set(err, POD_REASON_DRAINING, "the pod is not running");
     if (code == POD_OK && !force)
         code = host_check_unused(host, err);
     if (code == POD_OK)

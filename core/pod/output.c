@@ -33,7 +33,7 @@ static bool output_take_shape(struct pod *pod, struct pod_op *op,
 
     if (!pod_shape_is_array(shape)) {
         pod_launch_fail_locked(pod, op, POD_REASON_SHAPE_MISMATCH,
-                               "the program's result is no array");
+                               "the program's result is not an array");
         return false;
     }
     *buffer->shape = *shape;

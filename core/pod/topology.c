@@ -284,10 +284,11 @@ static enum pod_code topology_check_worker(const struct pod *pod,
     while (info->worker != 0 && (other = pod_host_next(pod, &cursor)) != NULL) {
         if (other != host && pod_host_up(other) && other->info != NULL &&
             other->info->worker == info->worker)
-            return pod_err_set(err, POD_REASON_WORKER_ERROR,
-                               "its worker is that of host %u, which has the "
-                               "address %s",
-                               other->id, other->address);
+            return pod_err_set(
+                err, POD_REASON_WORKER_ERROR,
+                "this worker already serves host %u, which has the "
+                "address %s",
+                other->id, other->address);
     }
     return POD_OK;
 }

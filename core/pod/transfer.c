@@ -317,8 +317,9 @@ static void transfer_arrived(struct pod_transfer *transfer,
 
     if (answer->data == NULL || answer->data->size != slot->count) {
         slot->busy = false;
-        pod_err_set(&err, POD_REASON_WORKER_ERROR,
-                    "the worker gave another number of bytes than asked");
+        pod_err_set(
+            &err, POD_REASON_WORKER_ERROR,
+            "the worker gave a different number of bytes than was asked for");
         pod_transfer_fail_locked(transfer, &err);
         return;
     }

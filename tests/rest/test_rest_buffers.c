@@ -274,7 +274,8 @@ static void tuples(void **state)
     assert_non_null(strstr(answer.body, b));
     rest_is_problem(answer, 422, "IS_A_TUPLE");
     answer = ask_to_free(rest, a);
-    (void)snprintf(body, sizeof(body), "%s stands in %s, ", a, tuple);
+    (void)snprintf(body, sizeof(body),
+                   "%s is part of a tuple that is not freed: %s", a, tuple);
     assert_non_null(strstr(answer.body, body));
     // There is no body for a pointer to point into.
     assert_null(json_object_get(answer.json, "errors"));

@@ -86,13 +86,14 @@ static void bad_filters_are_named(void **state)
 static void a_bad_name_is_answered_with_the_good_ones(void **state)
 {
     struct rest_answer answer = rest_get(*state, "/v1/events?state=running");
-    assert_string_equal(rest_text(answer.json, "detail"),
-                        "state: 'running' is none of WAITING, READY, RUNNING, "
-                        "SUCCEEDED, FAILED, CANCELLED, SKIPPED, LOST");
+    assert_string_equal(
+        rest_text(answer.json, "detail"),
+        "state: 'running' is not one of WAITING, READY, RUNNING, "
+        "SUCCEEDED, FAILED, CANCELLED, SKIPPED, LOST");
     rest_is_problem(answer, 400, "BAD_PARAMETER");
     answer = rest_get(*state, "/v1/events?kind=read");
     assert_string_equal(rest_text(answer.json, "detail"),
-                        "kind: 'read' is none of ALLOCATE, ALLOCATE_TUPLE, "
+                        "kind: 'read' is not one of ALLOCATE, ALLOCATE_TUPLE, "
                         "FREE, WRITE, READ, COPY, COMPILE, LOAD, UNLOAD, "
                         "EXECUTE, GRAPH, RESET");
     rest_is_problem(answer, 400, "BAD_PARAMETER");

@@ -301,7 +301,7 @@ static void test_computation_order(void **state)
     (void)state;
     proto->computations[0] = proto->computations[1];
     proto->computations[1] = first;
-    assert_changed_refused(proto, "is none before this one");
+    assert_changed_refused(proto, "is not one before this one");
 }
 
 static void test_recursion(void **state)
@@ -309,7 +309,7 @@ static void test_recursion(void **state)
     Xla__HloModuleProto *proto = unpacked();
     (void)state;
     entry_instr(proto, 2)->called_computation_ids[0] = 2;
-    assert_changed_refused(proto, "called computation (id 2) is none");
+    assert_changed_refused(proto, "called computation (id 2) is not one");
 }
 
 static void test_operand_order(void **state)
@@ -317,7 +317,7 @@ static void test_operand_order(void **state)
     Xla__HloModuleProto *proto = unpacked();
     (void)state;
     entry_instr(proto, 2)->operand_ids[0] = entry_instr(proto, 2)->id;
-    assert_changed_refused(proto, "is no instruction before this one");
+    assert_changed_refused(proto, "is not an instruction before this one");
     // An operand of another computation is none of this one.
     proto = unpacked();
     entry_instr(proto, 2)->operand_ids[0] =

@@ -107,7 +107,7 @@ static void test_module_errors(void **state)
     assert_refused("HloModule m /* open", 1, 13, "expected a computation");
     assert_refused("HloModule m\ne { a = f32[] parameter(0) }\n"
                    "e { b = f32[] parameter(0) }",
-                   3, 1, "\"e\" is there already");
+                   3, 1, "\"e\" is already defined");
     assert_refused("HloModule m\nENTRY e { a = f32[] parameter(0) }\n"
                    "ENTRY f { b = f32[] parameter(0) }",
                    3, 1, "second ENTRY");
@@ -160,7 +160,7 @@ static void test_instruction_errors(void **state)
     assert_body_refused("a = f32[] parameter(0)\nb = f32[] negate(a#0)", 2, 20,
                         "no such part");
     assert_body_refused("a = f32[] parameter(0)\na = f32[] negate(a)", 2, 1,
-                        "\"a\" is there already");
+                        "\"a\" is already defined");
     assert_body_refused("ROOT a = f32[] parameter(0)\nROOT b = f32[] negate(a)",
                         2, 1, "second ROOT");
     assert_body_refused("a = f32[] parameter(0)\nb = f32[] negate(a,)", 2, 20,

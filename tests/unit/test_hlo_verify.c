@@ -125,7 +125,7 @@ static void test_elementwise(void **state)
     assert_wrong("f32[4] is-finite(f)", "but is pred[4]");
     assert_wrong("(f32[4], s32[]) add(t, t)", "has type tuple");
     assert_wrong("s32[2] convert(f)", "but is s32[4]");
-    assert_wrong("(f32[4]) convert(s)", "not an array's");
+    assert_wrong("(f32[4]) convert(s)", "not that of an array");
     assert_wrong("f32[4] reduce-precision(f), exponent_bits=0, "
                  "mantissa_bits=1",
                  "0 exponent");
@@ -178,8 +178,8 @@ static void test_leaves(void **state)
     assert_wrong("f32[5] bitcast(f)", "differ in bytes");
     assert_wrong("f32[2] bitcast(t)", "not an array");
     assert_wrong("s32[] replica-id()", "but is u32[]");
-    assert_wrong("(f32[4]) tuple(f, g)", "no tuple of 2");
-    assert_wrong("f32[4] tuple(f)", "no tuple of 1");
+    assert_wrong("(f32[4]) tuple(f, g)", "not a tuple of 2");
+    assert_wrong("f32[4] tuple(f)", "not a tuple of 1");
     assert_wrong("(s32[4]) tuple(f)", "operand 0 is f32[4]");
     assert_wrong("f32[4] get-tuple-element(t), index=2", "the tuple has 2");
     assert_wrong("f32[4] get-tuple-element(t), index=-1", "out of range");
@@ -270,7 +270,7 @@ static void test_dynamic_slices(void **state)
     assert_wrong("f32[5] dynamic-slice(f, j), dynamic_slice_sizes={5}",
                  "slice of 5 does not fit");
     assert_wrong("f32[2] dynamic-slice(f, s), dynamic_slice_sizes={2}",
-                 "no scalar integer");
+                 "not a scalar integer");
     assert_wrong("f32[1,1] dynamic-slice(m, j), dynamic_slice_sizes={1,1}",
                  "1 indices for 2 dimensions");
     assert_wrong("f32[1,1] dynamic-slice(m, j, k), dynamic_slice_sizes={1,1}",
@@ -508,7 +508,7 @@ static void test_permute_family(void **state)
                  "does not fit");
     assert_wrong("f32[4] all-to-all(f), dimensions={0}, "
                  "replica_groups={{0,1,2}}",
-                 "does not split in 3");
+                 "does not split into 3 parts");
     assert_wrong("(f32[4], f32[4]) all-to-all(f, g), dimensions={0}",
                  "one operand");
     assert_wrong("(f32[4], f32[4]) all-to-all(f, g), "

@@ -182,7 +182,7 @@ static void test_refusals(void **state)
     expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "buf-99");
     call = calls_make(&host.watch, &record, 16);
     ops->load(host.driver, &call, 0, 1);
-    expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "buf-1 is no program");
+    expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "buf-1 is not a program");
     call = calls_make(&host.watch, &record, 17);
     ops->unload(host.driver, &call, 98);
     expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "load-98");
@@ -200,7 +200,7 @@ static void test_refusals(void **state)
     expect(&host, &record, POD_REASON_UNKNOWN_HANDLE, "load-97");
     call = calls_make(&host.watch, &record, 1);
     ops->allocate(host.driver, &call, 0, NULL, 4);
-    expect(&host, &record, POD_REASON_INTERNAL, "op-1 made");
+    expect(&host, &record, POD_REASON_INTERNAL, "op-1 already made");
     pod_blob_unref(blob);
     host_close(&host);
 }
@@ -403,7 +403,7 @@ static void test_number_used_twice(void **state)
     fake_await_waiting(host.fake, 1);
     call = calls_make(&host.watch, &twice, 20);
     calls_execute(host.driver, &call, 13, 3, 4);
-    expect(&host, &twice, POD_REASON_INTERNAL, "the operation is open already");
+    expect(&host, &twice, POD_REASON_INTERNAL, "the operation is already open");
     fake_gate(host.fake, true);
     assert_int_equal(calls_end(&gate), POD_OK);
     host_close(&host);

@@ -189,7 +189,8 @@ static void test_one_worker_under_two_names(void **state)
     assert_int_not_equal(answer(&hand, 2, said, &err), POD_OK);
     assert_int_equal(err.reason, POD_REASON_WORKER_ERROR);
     assert_string_equal(
-        err.text, "its worker is that of host 1, which has the address far:1");
+        err.text,
+        "this worker already serves host 1, which has the address far:1");
     // A host that is lost does not keep its worker.
     hand.hosts[1].state = POD_HOST_LOST;
     assert_int_equal(answer(&hand, 2, said, NULL), POD_OK);
@@ -413,7 +414,7 @@ static void test_cordon_and_reconnect(void **state)
     assert_true(host->cordoned);
     assert_int_equal(pod_cordon(&hand.pod, HAND_HOSTS, true, &err),
                      POD_NOT_FOUND);
-    assert_string_equal(err.text, "there is no host 4, the pod has 4");
+    assert_string_equal(err.text, "there is no host 4: the pod has 4");
 
     assert_int_equal(pod_reconnect(&hand.pod, 1, NULL), POD_OK);
     assert_int_equal(reconnects, 1);

@@ -55,8 +55,8 @@ static void test_account(void **state)
     assert_int_equal(device->ops->allocate(device, 0, NULL, 201, &second, &err),
                      POD_RESOURCE_EXHAUSTED);
     assert_int_equal(err.reason, POD_REASON_RESOURCE_EXHAUSTED);
-    assert_non_null(strstr(err.text, "201 bytes asked"));
-    assert_non_null(strstr(err.text, "200 free"));
+    assert_non_null(strstr(err.text, "201 bytes were asked for"));
+    assert_non_null(strstr(err.text, "200 are free"));
     assert_int_equal(device->ops->allocate(device, 0, NULL, 200, &second, NULL),
                      POD_OK);
     assert_int_equal(ref_used(device, 0), 1000);

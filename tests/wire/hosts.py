@@ -174,7 +174,7 @@ def two_names(client, worker, number):
     expect(made["id"] == number, f"{made} is not host {number}")
     client.await_host(number, lambda state: state == "LOST")
     error = client.host(number)["error"]
-    expect(f"its worker is that of host {number - 1}, which has the address "
+    expect(f"this worker already serves host {number - 1}, which has the address "
            f"{worker.address}" in str(error), f"{error}")
     client.ask("DELETE", f"/v1/hosts/{number}")
     expect(client.host(number - 1)["state"] == "READY", "the first is lost")

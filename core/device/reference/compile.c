@@ -346,8 +346,8 @@ static enum pod_code compile_stack_frames(struct pod_ref_builder *builder,
     if (program->arena_bytes > builder->scratch_bytes)
         return pod_err_set(
             err, POD_REASON_RESOURCE_EXHAUSTED,
-            "the program needs %llu bytes of memory for what is between its "
-            "inputs and outputs, an execution may take %llu",
+            "the program needs %llu bytes of memory for values between its "
+            "inputs and outputs; an execution may take %llu",
             (unsigned long long)program->arena_bytes,
             (unsigned long long)builder->scratch_bytes);
     return POD_OK;

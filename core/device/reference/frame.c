@@ -77,7 +77,7 @@ static enum pod_code frame_take(struct frame *frame, uint64_t bytes,
         return pod_err_set(
             err, POD_REASON_RESOURCE_EXHAUSTED,
             "computation \"%s\" needs more than the %llu bytes of memory that "
-            "an execution may take for what is between its inputs and outputs",
+            "an execution may take for values between its inputs and outputs",
             frame->builder->hlo->proto->name,
             (unsigned long long)frame->builder->scratch_bytes);
     frame->blocks[frame->block_count] =

@@ -14,8 +14,9 @@ static enum pod_code memory_exhausted(uint32_t core, uint64_t bytes,
                                       uint64_t left, struct pod_err *err)
 {
     return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
-                       "core %u: %llu bytes asked, %llu free", core,
-                       (unsigned long long)bytes, (unsigned long long)left);
+                       "core %u: %llu bytes were asked for, %llu are free",
+                       core, (unsigned long long)bytes,
+                       (unsigned long long)left);
 }
 
 // Enters bytes in the account, or says how much is left.
@@ -52,11 +53,11 @@ enum pod_code pod_ref_buffer_new(struct pod_ref_memory *memory, uint32_t core,
         // The core has room, the machine has not.
         pod_free(buffer);
         atomic_fetch_sub(&memory->used, bytes);
-        return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
-                           "core %u: %llu bytes asked, %llu free, but the "
-                           "machine has no memory",
-                           core, (unsigned long long)bytes,
-                           (unsigned long long)left);
+        return pod_err_set(
+            err, POD_REASON_RESOURCE_EXHAUSTED,
+            "core %u: %llu bytes were asked for, %llu are free, but the "
+            "machine has no memory",
+            core, (unsigned long long)bytes, (unsigned long long)left);
     }
     buffer->data = buffer->block->data;
     buffer->loans = memory->loans;
@@ -207,10 +208,11 @@ enum pod_code pod_ref_buffer_own(struct pod_device_buffer *buffer, bool keep,
     struct pod_blob *block =
         keep ? pod_blob_new(buffer->bytes) : pod_blob_new_zeroed(buffer->bytes);
     if (block == NULL)
-        return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
-                           "core %u: the memory of a buffer of %llu bytes is "
-                           "being sent, and the machine has no other for it",
-                           buffer->core, (unsigned long long)buffer->bytes);
+        return pod_err_set(
+            err, POD_REASON_RESOURCE_EXHAUSTED,
+            "core %u: a buffer of %llu bytes is still being sent, and there is "
+            "no memory for another copy of it",
+            buffer->core, (unsigned long long)buffer->bytes);
     if (keep &&
         !pod_ref_move(block->data, buffer->data, buffer->bytes, interrupt)) {
         pod_blob_unref(block);

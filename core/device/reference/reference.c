@@ -299,7 +299,7 @@ static enum pod_code reference_copy(struct pod_device *device,
 
     if (from->is_tuple || to->is_tuple || from->bytes != to->bytes)
         return pod_err_set(err, POD_REASON_SHAPE_MISMATCH,
-                           "a copy wants two arrays of one size");
+                           "a copy needs two arrays of the same size");
     if (from != to) {
         enum pod_code code = pod_ref_buffer_own(to, false, interrupt, err);
         if (code != POD_OK)

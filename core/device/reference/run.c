@@ -97,14 +97,14 @@ static enum pod_code run_gather_leaves(const struct pod_ref_run *run,
     // The caller has checked shapes; this keeps memory safe if it has not.
     if (leaves->count != count)
         return pod_err_set(err, POD_REASON_COUNT_MISMATCH,
-                           "%zu arrays are given, the program has %zu",
+                           "%zu arrays are given, the program takes %zu",
                            leaves->count, count);
     for (size_t i = 0; i < count; i++) {
         uint64_t bytes = run->program->slots[slots[i]].bytes;
         if (leaves->leaves[i]->bytes != bytes)
             return pod_err_set(
                 err, POD_REASON_SHAPE_MISMATCH,
-                "array %zu has %llu bytes, the program wants %llu", i,
+                "array %zu has %llu bytes, the program needs %llu", i,
                 (unsigned long long)leaves->leaves[i]->bytes,
                 (unsigned long long)bytes);
     }
@@ -203,7 +203,7 @@ static enum pod_code run_place(struct pod_ref_run *run, void **out_block,
         return pod_err_set(
             err, POD_REASON_RESOURCE_EXHAUSTED,
             "the execution needs %llu bytes between its inputs and outputs, "
-            "which the machine has not",
+            "which the machine does not have",
             (unsigned long long)program->arena_bytes);
     *out_block = block;
     run->slots = (void **)(void *)block;
