@@ -290,10 +290,12 @@ static void compile_tidy(struct pod *pod, struct pod_compiled *compiled,
 }
 
 static void compile_freed(struct pod *pod, struct pod_compiled *compiled,
+                          struct pod_compiled_host *on,
                           struct pod_answer *answer, struct pod_after *after)
 {
     struct pod_op *op = compiled->leader;
 
+    on->owed = pod_owed_refused(answer);
     if (op != NULL) {
         pod_keep_failure_locked(pod, op, answer);
         if (--compiled->open_hosts > 0)
@@ -314,7 +316,7 @@ void pod_compile_answer_locked(struct pod *pod, struct pod_call *call,
         POD_CONTAINER(call, struct pod_compiled_host, call);
 
     if (call->kind == POD_CALL_FREE_PROGRAM) {
-        compile_freed(pod, compiled, answer, after);
+        compile_freed(pod, compiled, host, answer, after);
         return;
     }
     // An answer of an incarnation that is gone says nothing of this one.
@@ -437,4 +439,22 @@ void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
     compiled->leader = NULL;
     pod_compiled_unref_locked(pod, compiled);
     pod_done_local_locked(pod, op);
+}
+
+void pod_compile_free_again_locked(struct pod *pod, struct pod_host *host,
+                                   struct pod_after *after)
+{
+    for (struct pod_list *at = pod->compiled_old.next; at != &pod->compiled_old;
+         at = at->next) {
+        struct pod_compiled *compiled =
+            POD_CONTAINER(at, struct pod_compiled, link);
+        struct pod_compiled_host *on =
+            pod_compiled_find_host(compiled, host->id);
+        // While an operation still waits for other hosts, answers are its.
+        if (on == NULL || !on->owed || compiled->leader != NULL)
+            continue;
+        on->owed = false;
+        compile_call(compiled, on, host, POD_CALL_FREE_PROGRAM,
+                     pod_call_number_locked(pod), NULL, after);
+    }
 }

@@ -35,6 +35,14 @@ static bool compiled_has(const struct pod_compiled *compiled, size_t place,
     return place < compiled->host_count && compiled->hosts[place]->host == host;
 }
 
+struct pod_compiled_host *
+pod_compiled_find_host(const struct pod_compiled *compiled, uint32_t host)
+{
+    size_t place = compiled_place(compiled, host);
+
+    return compiled_has(compiled, place, host) ? compiled->hosts[place] : NULL;
+}
+
 // Makes records for as many hosts. False: no memory.
 static bool compiled_reserve(struct pod_compiled *compiled, size_t room)
 {
@@ -84,10 +92,9 @@ const struct pod_call *pod_compiled_call(const struct pod_compiled *compiled,
 const struct pod_call *
 pod_compiled_host_call(const struct pod_compiled *compiled, uint32_t host)
 {
-    size_t place = compiled_place(compiled, host);
+    const struct pod_compiled_host *on = pod_compiled_find_host(compiled, host);
 
-    return compiled_has(compiled, place, host) ? &compiled->hosts[place]->call
-                                               : NULL;
+    return on == NULL ? NULL : &on->call;
 }
 
 const struct pod_list *pod_compiled_joined(const struct pod_call *call)
@@ -186,19 +193,37 @@ void pod_compiled_forget_all_locked(struct pod *pod)
     pod_list_splice(&pod->compiled_old, &pod->compiled);
 }
 
-static bool compiled_open(const struct pod_compiled *compiled)
+// Whether a call works for it, or a host has it that should not.
+static bool compiled_lingers(const struct pod_compiled *compiled)
 {
-    bool open = false;
+    bool lingers = false;
 
     for (size_t i = 0; i < compiled->host_count; i++)
-        open = open || compiled->hosts[i]->call.open;
-    return open;
+        lingers = lingers || compiled->hosts[i]->call.open ||
+                  compiled->hosts[i]->owed;
+    return lingers;
 }
 
 void pod_compiled_release_locked(struct pod_compiled *compiled)
 {
-    if (compiled->refs == 0 && !compiled_open(compiled))
+    if (compiled->refs == 0 && !compiled_lingers(compiled))
         pod_compiled_free(compiled);
+}
+
+void pod_compiled_let_host_go_locked(struct pod *pod, uint32_t host)
+{
+    struct pod_list *at = pod->compiled_old.next;
+
+    while (at != &pod->compiled_old) {
+        struct pod_compiled *compiled =
+            POD_CONTAINER(at, struct pod_compiled, link);
+        struct pod_compiled_host *on = pod_compiled_find_host(compiled, host);
+        at = at->next;
+        if (on == NULL || !on->owed)
+            continue;
+        on->owed = false;
+        pod_compiled_release_locked(compiled);
+    }
 }
 
 void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled)

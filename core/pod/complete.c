@@ -168,7 +168,7 @@ void pod_keep_failure_locked(struct pod *pod, struct pod_op *op,
 // What an answered operation made stays, or is not there any more.
 static void complete_apply(struct pod *pod, struct pod_op *op)
 {
-    if (op->outcome != POD_SCHED_SUCCEEDED)
+    if (op->outcome != POD_SCHED_SUCCEEDED || op->owed)
         return;
     if (op->load != NULL && op->kind == POD_KIND_LOAD)
         op->load->handle.exists = !op->load->handle.lost;
@@ -209,6 +209,7 @@ static void complete_allocated(struct pod *pod, struct pod_op *op,
                                struct pod_after *after)
 {
     if (op->stage == POD_STAGE_UNDO) {
+        pod_owed_note_locked(pod, op, answer);
         pod_complete_locked(pod, op, after);
         return;
     }
@@ -254,6 +255,8 @@ static void complete_loaded(struct pod *pod, struct pod_op *op,
     }
     if (op->stage != POD_STAGE_UNDO)
         pod_keep_failure_locked(pod, op, answer);
+    else
+        pod_owed_note_locked(pod, op, answer);
     pod_complete_locked(pod, op, after);
 }
 
@@ -296,6 +299,10 @@ void pod_answer_locked(struct pod *pod, struct pod_call *call,
         pod_transfer_answer_locked(op->transfer, call, answer, after);
         return;
     }
+    if (op->settled) {
+        pod_owed_answer_locked(pod, op, answer);
+        return;
+    }
     switch (op->kind) {
     case POD_KIND_ALLOCATE:
     case POD_KIND_ALLOCATE_TUPLE:
@@ -314,10 +321,14 @@ void pod_answer_locked(struct pod *pod, struct pod_call *call,
         complete_copied(pod, op, call, answer, after);
         break;
     case POD_KIND_FREE:
+    case POD_KIND_UNLOAD:
+        pod_owed_note_locked(pod, op, answer);
+        pod_keep_failure_locked(pod, op, answer);
+        pod_complete_locked(pod, op, after);
+        break;
     case POD_KIND_WRITE:
     case POD_KIND_READ:
     case POD_KIND_COMPILE:
-    case POD_KIND_UNLOAD:
     case POD_KIND_GRAPH:
     case POD_KIND_COUNT:
         pod_keep_failure_locked(pod, op, answer);

@@ -244,6 +244,23 @@ void pod_allocate_filled_locked(struct pod *pod, struct pod_op *op,
 void pod_answer_locked(struct pod *pod, struct pod_call *call,
                        struct pod_answer *answer, struct pod_after *after);
 
+// --------------------------------------------------------------- owed.c
+
+// Whether the host has it still that was to be freed.
+bool pod_owed_refused(const struct pod_answer *answer);
+// The answer to a call that frees what `op` was to free, or has made in vain:
+// if it is refused the record of `op`, which is to be completed now, is kept.
+void pod_owed_note_locked(struct pod *pod, struct pod_op *op,
+                          const struct pod_answer *answer);
+// The answer when it was asked for again, long after `op` has settled.
+void pod_owed_answer_locked(struct pod *pod, struct pod_op *op,
+                            const struct pod_answer *answer);
+// A sign of life came from the host: it is asked for them again.
+void pod_owed_ask_locked(struct pod *pod, struct pod_host *host,
+                         struct pod_after *after);
+// The host has nothing any more.
+void pod_owed_lost_locked(struct pod *pod, struct pod_host *host);
+
 // ------------------------------------------------------------ transfer.c
 
 enum { POD_TRANSFER_SLOTS = 4 };
@@ -356,8 +373,8 @@ struct pod_compiled *pod_compiled_find_locked(struct pod *pod,
                                               const struct pod_compiled *like);
 // No further program shall share it.
 void pod_compiled_hide_locked(struct pod *pod, struct pod_compiled *compiled);
-// It is gone when nobody holds it and no call works for it: looks whether that
-// is so.
+// It is gone when nobody holds it, no call works for it, and no host owes it:
+// looks whether that is so.
 void pod_compiled_release_locked(struct pod_compiled *compiled);
 void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled);
 // The record of a host, which may be new to it. Stays where it is until the
@@ -365,6 +382,9 @@ void pod_compiled_unref_locked(struct pod *pod, struct pod_compiled *compiled);
 // is less than host_room.
 struct pod_compiled_host *pod_compiled_on(struct pod_compiled *compiled,
                                           uint32_t host);
+// The same, or NULL: it is new to it.
+struct pod_compiled_host *
+pod_compiled_find_host(const struct pod_compiled *compiled, uint32_t host);
 // The calls that work for it, of one host after the other; NULL at the end.
 const struct pod_call *pod_compiled_call(const struct pod_compiled *compiled,
                                          size_t index);
@@ -375,6 +395,8 @@ const struct pod_list *pod_compiled_joined(const struct pod_call *call);
 // No program needs to know of a host any more that is gone: its calls have
 // been answered.
 void pod_compiled_forget_host_locked(struct pod *pod, uint32_t host);
+// A host has nothing any more of what it had refused to free.
+void pod_compiled_let_host_go_locked(struct pod *pod, uint32_t host);
 // Nothing that was compiled is to be found any more.
 void pod_compiled_forget_all_locked(struct pod *pod);
 
@@ -392,6 +414,9 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
                             struct pod_after *after);
 void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
                                     struct pod_after *after);
+// Asks a host again for what it refused to free.
+void pod_compile_free_again_locked(struct pod *pod, struct pod_host *host,
+                                   struct pod_after *after);
 
 // --------------------------------------------------------------- gang.c
 

@@ -93,6 +93,7 @@ struct pod_compiled_host {
     enum pod_sched_state failed_as; // FAILED, CANCELLED or LOST
     struct pod_failure *failure;    // of FAILED; NULL also if no memory
     uint32_t incarnation;
+    bool owed; // it has refused to free what is compiled there (owed.c)
     struct pod_list joined;  // pod_op.joined: LOADs that wait for it
     struct pod_trace *trace; // of the call, with a reference
 };

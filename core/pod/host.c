@@ -43,6 +43,7 @@ static struct pod_host *host_new(struct pod *pod, const char *address)
     host->state = POD_HOST_CONNECTING;
     pod_list_init(&host->cordon_link);
     pod_list_init(&host->handles);
+    pod_list_init(&host->owed);
     pod_list_init(&host->calls);
     pod_list_init(&host->drain_waiters);
     pod_list_init(&host->outbox);

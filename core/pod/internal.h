@@ -60,6 +60,7 @@ struct pod_host {
     int32_t shift; // of its chips' x, so that slices stand side by side
     struct pod_slice_key slice; // set with `info`
     struct pod_list handles;    // pod_handle.host_link: live, not lost
+    struct pod_list owed;       // pod_op.joined: what it did not let go of
     struct pod_list calls;      // pod_call.host_link: open, as they were queued
     uint64_t stalled_calls;     // of them
     int64_t unseen_ns;          // when a look at them last left some out

@@ -87,12 +87,15 @@ static struct pod_host_load loss_load(const struct pod_driver_load *from)
 static void loss_on_heartbeat(void *arg, const struct pod_driver_load *load)
 {
     struct pod_host *host = arg;
+    struct pod *pod = host->pod;
     struct pod_host_load now = loss_load(load);
+    struct pod_after after;
 
-    pod_mutex_lock(&host->pod->lock);
-    host->heartbeat_wall_ns = pod_clock_wall(&host->pod->options.clock);
+    pod_enter(pod, &after);
+    host->heartbeat_wall_ns = pod_clock_wall(&pod->options.clock);
     host->load = now;
-    pod_mutex_unlock(&host->pod->lock);
+    pod_owed_ask_locked(pod, host, &after);
+    pod_leave(pod, &after);
 }
 
 // ------------------------------------------------------------------------ lost
@@ -244,6 +247,7 @@ void pod_loss_locked(struct pod *pod, struct pod_host *host,
     if (was_up) {
         pod->metrics.host_losses++;
         loss_handles(pod, host);
+        pod_owed_lost_locked(pod, host);
         loss_operations(pod, host, after);
     }
     pod_changed_host_locked(pod, host);

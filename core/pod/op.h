@@ -190,6 +190,7 @@ struct pod_op {
     bool launched;
     bool retired; // stands in pod->history
     bool expired; // out of the table: to be freed
+    bool owed;    // its host refused to let go of what it was to (owed.c)
 
     // ---- the request (fixed)
     uint32_t host; // POD_NO_ID: none or several
@@ -269,9 +270,11 @@ struct pod_op {
     uint32_t *replica_cores;
     uint32_t *replica_worker_cores;
     struct pod_list memory_link; // FREE, ALLOCATE: in its core's frees
-    struct pod_list joined; // in the list of what it waits for while launched
-    struct pod_list doomed; // while many are ended at once
-    struct pod_list local;  // in pod->local: done without a driver
+    // In the list of what it waits for while launched; later, if it is `owed`,
+    // in its host's.
+    struct pod_list joined;
+    struct pod_list doomed;        // while many are ended at once
+    struct pod_list local;         // in pod->local: done without a driver
     struct pod_compiled *compiled; // COMPILE: of its own, until launched
     // COMPILE and RESET: the outcome by host; NULL else.
     struct pod_outcome *outcomes;

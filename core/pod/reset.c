@@ -75,8 +75,10 @@ void pod_reset_all_locked(struct pod *pod, struct pod_op *reset,
 
     pod_end_all_locked(pod, reset, POD_REASON_POD_RESET, "the pod was reset",
                        after);
-    while ((host = pod_host_next(pod, &cursor)) != NULL)
+    while ((host = pod_host_next(pod, &cursor)) != NULL) {
         reset_host_handles(pod, host, reset->number);
+        pod_owed_lost_locked(pod, host);
+    }
     reset_programs(pod, reset->number);
     reset_lost_handles(pod, reset->number);
     if (!reset->settled)

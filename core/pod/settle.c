@@ -84,10 +84,11 @@ void pod_handle_gone_locked(struct pod *pod, struct pod_handle *handle,
     pod_retire_locked(pod, maker);
 }
 
-// What an operation freed is gone, even if its host says that it failed: the
-// handle cannot be used any more.
+// What an operation freed is gone, unless its host has it still.
 static void settle_freed(struct pod *pod, struct pod_op *op)
 {
+    if (op->owed)
+        return;
     if (op->kind == POD_KIND_UNLOAD) {
         settle_load_gone(pod, op->target_load);
         pod_retire_locked(pod, op->target_load->handle.maker);
@@ -108,7 +109,8 @@ static void settle_freed(struct pod *pod, struct pod_op *op)
 static void settle_failed(struct pod *pod, struct pod_op *op)
 {
     if (op->buffer != NULL) {
-        pod_memory_release_locked(pod, op->buffer);
+        if (!op->owed)
+            pod_memory_release_locked(pod, op->buffer);
         pod_list_remove(&op->buffer->handle.host_link);
     }
     if (op->load == NULL)

@@ -346,6 +346,13 @@ void fake_lose(struct pod_driver *driver, const char *why)
         entry.to.done(entry.to.arg, &result);
 }
 
+void fake_beat(struct pod_driver *driver)
+{
+    const struct fake_driver *fake = fake_of(driver);
+
+    fake->observer.heartbeat(fake->observer.arg, NULL);
+}
+
 size_t fake_open(struct pod_driver *driver)
 {
     struct fake_driver *fake = fake_of(driver);

@@ -54,6 +54,8 @@ void fake_set_features(struct pod_driver *driver, unsigned features);
 // The host becomes ready, or is lost; then open calls are answered lost.
 void fake_ready(struct pod_driver *driver);
 void fake_lose(struct pod_driver *driver, const char *why);
+// A sign of life.
+void fake_beat(struct pod_driver *driver);
 
 // How many calls are open, and the oldest but `index` one.
 size_t fake_open(struct pod_driver *driver);

@@ -247,6 +247,200 @@ static void test_host_lost_while_it_is_done(void **state)
     assert_int_equal(core_used(fix, 0), 0);
 }
 
+// ------------------------------------------------------- refused by the host
+
+// The host says no to the open call of a kind.
+static void refuse(struct fixture *fix, enum fake_kind kind)
+{
+    fake_fail(fix->host[0], the_call(fix, kind).op, POD_REASON_OUT_OF_MEMORY,
+              "no memory");
+}
+
+// A buffer of 600 bytes whose free was refused.
+static uint64_t refused_buffer(struct fixture *fix)
+{
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    refuse(fix, FAKE_DEALLOCATE);
+    assert_state(fix, gone, "FAILED");
+    fixture_assert_reason(fix, gone, "OUT_OF_MEMORY");
+    return buffer;
+}
+
+static void test_refused(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = refused_buffer(fix);
+    struct pod_buffer_view view;
+    struct pod_err err;
+
+    assert_int_equal(core_used(fix, 0), 600);
+    assert_int_equal(pod_get_buffer(fix->pod, buffer, &view, &err), POD_OK);
+    assert_int_equal(view.state, POD_HANDLE_FREED);
+    pod_buffer_view_fini(&view);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    fake_beat(fix->host[1]); // another host's
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    fake_beat(fix->host[0]);
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_int_equal(the_call(fix, FAKE_DEALLOCATE).handle, buffer);
+    refuse(fix, FAKE_DEALLOCATE);
+    assert_int_equal(core_used(fix, 0), 600);
+    fake_beat(fix->host[0]);
+    fake_done(fix->host[0], the_call(fix, FAKE_DEALLOCATE).op);
+    assert_int_equal(core_used(fix, 0), 0);
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+// A host that does not know it has nothing to let go of.
+static void test_refused_as_unknown(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    fake_fail(fix->host[0], gone, POD_REASON_UNKNOWN_HANDLE, "what?");
+    assert_state(fix, gone, "FAILED");
+    assert_int_equal(core_used(fix, 0), 0);
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+static void test_refused_after_a_cancel(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 600);
+    fixture_run(fix);
+    uint64_t gone = fixture_free(fix, buffer);
+
+    cancel(fix, gone);
+    refuse(fix, FAKE_DEALLOCATE);
+    assert_state(fix, gone, "CANCELLED");
+    assert_int_equal(core_used(fix, 0), 600);
+    fake_beat(fix->host[0]);
+    fixture_run(fix);
+    assert_int_equal(core_used(fix, 0), 0);
+}
+
+static void test_refused_program_and_load(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:a");
+    uint64_t load = fixture_load_on(fix, program, 0);
+    struct pod_request request = fixture_request(POD_KIND_UNLOAD);
+    fixture_run(fix);
+    request.unload.load = fixture_load(load);
+    uint64_t unload = fixture_submit(fix, &request);
+    request = fixture_request(POD_KIND_FREE);
+    request.free.handle = fixture_program(program);
+    uint64_t gone = fixture_submit(fix, &request);
+
+    refuse(fix, FAKE_UNLOAD);
+    assert_state(fix, unload, "FAILED");
+    refuse(fix, FAKE_FREE_PROGRAM);
+    // What the event waits for is another host, and not asked for again yet.
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 1);
+    assert_int_equal(the_call(fix, FAKE_UNLOAD).handle, load);
+    fixture_run(fix);
+    assert_state(fix, gone, "FAILED");
+    fixture_assert_reason(fix, gone, "OUT_OF_MEMORY");
+    fake_beat(fix->host[0]);
+    fake_beat(fix->host[1]);
+    assert_int_equal(the_call(fix, FAKE_FREE_PROGRAM).handle, program);
+    refuse(fix, FAKE_FREE_PROGRAM);
+    fake_beat(fix->host[0]);
+    fixture_run(fix);
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    assert_int_equal(fake_count(fix->host[0], FAKE_FREE_PROGRAM), 3);
+    assert_int_equal(fake_count(fix->host[1], FAKE_FREE_PROGRAM), 1);
+}
+
+// It came too late to be used, and the host does not take it back.
+static void test_made_in_vain(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_request request = fixture_request(POD_KIND_ALLOCATE);
+    request.allocate.bytes = 600;
+    request.deadline_ns = 5;
+    uint64_t late = fixture_submit(fix, &request);
+
+    fix->now_ns += 10;
+    pod_tick(fix->pod);
+    fake_done(fix->host[0], late);
+    assert_state(fix, late, "FAILED");
+    refuse(fix, FAKE_DEALLOCATE);
+    assert_int_equal(core_used(fix, 0), 600);
+    fake_beat(fix->host[0]);
+    assert_int_equal(the_call(fix, FAKE_DEALLOCATE).handle, late);
+    fixture_run(fix);
+    assert_int_equal(core_used(fix, 0), 0);
+}
+
+static void test_refused_and_lost(void **state)
+{
+    struct fixture *fix = *state;
+
+    (void)refused_buffer(fix);
+    fake_lose(fix->host[0], "gone");
+    assert_int_equal(core_used(fix, 0), 0);
+    fake_ready(fix->host[0]);
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    (void)refused_buffer(fix);
+    fake_beat(fix->host[0]);
+    fake_lose(fix->host[0], "gone again");
+    assert_int_equal(core_used(fix, 0), 0);
+    fake_ready(fix->host[0]);
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+static void test_refused_and_reset(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_request request = fixture_request(POD_KIND_RESET);
+
+    (void)refused_buffer(fix);
+    (void)fixture_submit(fix, &request);
+    assert_int_equal(core_used(fix, 0), 0);
+    fixture_run(fix);
+    fake_beat(fix->host[0]);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+// The records of what is over expire, as all do.
+static void test_refused_is_kept_until_it_is_over(void **state)
+{
+    struct fixture fix;
+    struct pod_event_view view;
+    struct pod_err err;
+
+    (void)state;
+    fixture_init_options(&fix, 1, 1, POD_NEVER, 16, 1 << 20);
+    fake_ready(fix.host[0]);
+    uint64_t buffer = refused_buffer(&fix);
+    for (int i = 0; i < 8; i++)
+        (void)fixture_free(&fix, fixture_allocate(&fix, 1, 8));
+    fixture_run(&fix);
+    assert_int_equal(pod_get_event(fix.pod, buffer, &view, &err), POD_OK);
+    pod_event_view_fini(&view);
+    fake_beat(fix.host[0]);
+    fixture_run(&fix);
+    (void)fixture_free(&fix, fixture_allocate(&fix, 1, 8));
+    fixture_run(&fix);
+    assert_int_equal(pod_get_event(fix.pod, buffer, &view, &err),
+                     POD_NOT_FOUND);
+    assert_int_equal(err.reason, POD_REASON_EXPIRED);
+    fixture_fini(&fix);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +465,21 @@ int main(void)
                                         fixture_setup_two, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_host_lost_while_it_is_done,
                                         fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused, fixture_setup_two,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_as_unknown,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_after_a_cancel,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_program_and_load,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_made_in_vain, fixture_setup_two,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_and_lost,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_and_reset,
+                                        fixture_setup_two, fixture_teardown),
+        cmocka_unit_test(test_refused_is_kept_until_it_is_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
