@@ -32,29 +32,30 @@ struct api_server *api_server_of(const struct api_request *req);
 enum api_method api_method(const struct api_request *req);
 // As it was sent, with the query: for `instance` and fingerprints.
 const char *api_target(const struct api_request *req);
-// What the captures of the route's pattern took, in order; "" beyond the last.
+// The text that a capture of the route's pattern matched, by its place in the
+// pattern; "" beyond the last.
 const char *api_param(const struct api_request *req, size_t index);
 // The request's id and the client's place in its trace, for as long as the
-// request lives. The id is 16 lower-case hex digits, or the X-Request-Id that
-// the client gave if it is 1-64 characters of [A-Za-z0-9._-]. A malformed or
-// repeated traceparent is as none. tracestate is not kept: workers are the last
-// to see a trace, and only write it to their logs. NULL: no memory.
+// request lives. The id is the client's X-Request-Id if that is 1-64 characters
+// of [A-Za-z0-9._-], else 16 lower-case hex digits. A malformed or repeated
+// traceparent is ignored. tracestate is not kept, because nothing is called
+// further on: workers only write the trace to their logs. NULL: no memory.
 struct pod_trace *api_trace(struct api_request *req);
 // The first header of this name (any case), or NULL.
 const char *api_request_header(const struct api_request *req, const char *name);
 
-// Who it is: the short name of its token, "uid:1000" for a user known by the
-// socket, or "" where nobody has to say.
+// Who sent it: the short name of its token, "uid:1000" for a user known by the
+// Unix socket, or "" where no token is needed.
 const char *api_identity(const struct api_request *req);
 
 // Zeroed memory that lives as long as the request; NULL: no memory.
 void *api_alloc(struct api_request *req, size_t bytes);
-// A copy as api_alloc.
+// A copy of the text in such memory; NULL: no memory.
 char *api_strdup(struct api_request *req, const char *text);
-// Has `cleanup(arg)` called when the request ends, the last one first. False
-// when there is no memory (then it was called at once).
+// Registers `cleanup(arg)` to be called when the request ends, the last one
+// first. False when there is no memory: then it has already been called.
 bool api_defer(struct api_request *req, void (*cleanup)(void *arg), void *arg);
-// One pointer of the handler's own, NULL at first.
+// A pointer for the handler's own use, NULL at first.
 void *api_state(const struct api_request *req);
 void api_set_state(struct api_request *req, void *state);
 
@@ -63,22 +64,22 @@ void api_set_state(struct api_request *req, void *state);
 // Cache-Control: no-store (unless the handler set one), and what
 // api_header added. HEAD gets the headers and no body.
 
-// Adds a header to the reply to come. Setting Cache-Control, Content-Type or
-// Vary replaces the default. Values with control characters are dropped (and
-// logged): they would split the answer.
+// Adds a header to the reply that will follow. Setting Cache-Control,
+// Content-Type or Vary replaces the default. Values with control characters are
+// dropped (and logged): they would split the answer.
 void api_header(struct api_request *req, const char *name, const char *format,
                 ...) __attribute__((format(printf, 3, 4)));
 
-// The same with a value that is there already; it is copied.
+// The same with a finished value; it is copied.
 void api_header_text(struct api_request *req, const char *name,
                      const char *value);
 
-// Compact JSON and a newline, application/json. Takes the value over; NULL
-// (no memory, or a text that is not UTF-8) is answered 500.
+// Replies with compact JSON and a newline, application/json. Owns the value;
+// NULL (no memory, or text that is not UTF-8) is answered with 500.
 void api_reply_json(struct api_request *req, int status, json_t *owned_json);
-// The same with the value that `make` gives. Whatever it makes with jansson is
-// given back when the answer is written, all at once: it must keep none of it,
-// and drop no other value's last reference.
+// The same with the value that `make` returns. All JSON that `make` creates is
+// freed at once when the answer is written: it must not keep any of it, nor
+// drop the last reference to any other JSON.
 void api_reply_made(struct api_request *req, int status,
                     json_t *(*make)(const void *arg), const void *arg);
 // Text is copied. `type` with charset: "text/plain; charset=utf-8".
@@ -89,23 +90,25 @@ void api_reply_static(struct api_request *req, int status, const char *type,
                       const void *bytes, size_t length);
 // No body and no Content-Type: 204, 304, redirects.
 void api_reply_empty(struct api_request *req, int status);
-// Length and type of a body that is not sent: for HEAD without the work.
+// Replies with the length and type of a body but without the body: for HEAD,
+// which saves making it.
 void api_reply_head(struct api_request *req, int status, const char *type,
                     uint64_t length);
-// The bytes offset .. offset + length - 1 of the chunks one after the other,
-// without a copy. References of the chunks are taken. `prefix` (may be NULL)
-// goes before them and is not counted by `offset` and `length`.
+// Replies with bytes offset .. offset + length - 1 of the chunks joined
+// together, without copying them: references to the chunks are taken. `prefix`
+// (may be NULL) goes before them and is not counted in `offset` and `length`.
 void api_reply_blobs(struct api_request *req, int status, const char *type,
                      struct pod_blob *prefix, struct pod_blob *const *chunks,
                      size_t count, uint64_t offset, uint64_t length);
 
-// A stream whose notify wakes this request, whether it is parked or replying;
-// closed when the request ends. One a request. NULL: no memory.
+// Opens a stream whose notify wakes this request, whether it is parked or
+// replying; it is closed when the request ends. At most one for each request.
+// NULL: no memory.
 struct pod_stream *api_stream_open(struct api_request *req, uint64_t window);
-// Sends what the request's stream brings: `length` bytes after `prefix` (may
-// be NULL). Peek first and reply with a problem if it FAILED: once this
-// was called a failure can only cut the connection. True: all of it had come in
-// one piece, which is in the staging budget until it has been sent.
+// Replies with `length` bytes from the request's stream, after `prefix` (may be
+// NULL). Look at the stream first and reply with a problem if it has FAILED:
+// from now on a failure can only cut the connection. True: all bytes had come
+// in one piece, which counts against the staging budget until it has been sent.
 bool api_reply_stream(struct api_request *req, int status, const char *type,
                       struct pod_blob *prefix, uint64_t length);
 

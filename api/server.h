@@ -21,7 +21,7 @@
 
 struct api_server;
 
-// Every limit; zero takes the default in brackets.
+// All limits; zero means the default in brackets.
 struct api_limits {
     unsigned connections;             // in all [12,000]
     unsigned connections_per_address; // [connections]
@@ -78,19 +78,19 @@ struct api_server_options {
     struct api_answers_limits answers; // of requests with an Idempotency-Key
     void *app;                         // handed to handlers (api_app)
     // Called on the loop's thread after api_server_notify, once for any number
-    // of notifications. The place to collect woken waiters
-    // (api_watch_collect). May be NULL.
+    // of notifications, to collect woken waiters (api_watch_collect). May be
+    // NULL.
     void (*on_notify)(struct api_server *server, void *arg);
     void *on_notify_arg;
-    // Called on the loop's thread when the requests of a turn have been
-    // handled, with on_notify_arg: the place to hand over what they have asked
-    // for, all at once. May be NULL.
+    // Called on the loop's thread when all requests of a turn have been
+    // handled, with on_notify_arg, to hand what they have submitted to the
+    // hosts at once. May be NULL.
     void (*on_turn)(struct api_server *server, void *arg);
 };
 
-// Binds and listens; connections are answered once api_server_start was
-// called. Everything in `options` but routes is copied. Errors: BAD_VALUE (an
-// address that cannot be parsed, a file that is unfit), UNAVAILABLE with the
+// Binds and listens; connections are answered once api_server_start has been
+// called. Everything in `options` but the routes is copied. Errors: BAD_VALUE
+// (an address that cannot be parsed, an unusable file), UNAVAILABLE with the
 // address and the cause (a port in use), OUT_OF_MEMORY.
 enum pod_code api_server_new(const struct api_server_options *options,
                              struct api_server **out_server,
@@ -101,23 +101,25 @@ enum pod_code api_server_new(const struct api_server_options *options,
 enum pod_code api_server_start(struct api_server *server, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// "127.0.0.1:43211": where it really listens. Lives as long as the server.
+// The address it really listens on, "127.0.0.1:43211". Lives as long as the
+// server.
 const char *api_server_address(const struct api_server *server);
 // 0 for an address without port.
 unsigned api_server_port(const struct api_server *server);
 
-// Has the files of tokens and certificate looked at now. From any thread.
+// Makes the server look at its files of tokens and certificates now. From any
+// thread.
 void api_server_reload(struct api_server *server);
 
 // Wakes the loop and has on_notify called. From any thread, with any lock held.
 void api_server_notify(struct api_server *server);
-// Has on_notify called when that time has come, if it is not called before
-// anyway: an earlier time replaces a later one. On the loop's thread.
+// Makes on_notify be called at that time, unless it is called before anyway: an
+// earlier time replaces a later one. On the loop's thread.
 void api_server_notify_at(struct api_server *server, int64_t mono_ns);
 
-// From any thread: parked requests are woken with API_WAKE_DRAIN, and those
-// that park from now on are too; requests are still answered, each with
-// "Connection: close".
+// Wakes parked requests with API_WAKE_DRAIN, and from now on every request that
+// parks, at once. Requests are still answered, each with "Connection: close".
+// From any thread.
 void api_server_drain(struct api_server *server);
 bool api_server_draining(const struct api_server *server);
 
@@ -127,7 +129,8 @@ void api_server_stop(struct api_server *server, int64_t grace_ns);
 // After api_server_stop, or instead of start. NULL is allowed.
 void api_server_free(struct api_server *server);
 
-// What /metrics and the tests read. From any thread, each value on its own.
+// For /metrics and the tests. From any thread; the values are not read at one
+// moment.
 struct api_server_counts {
     uint64_t connections; // open now
     uint64_t parked;      // now

@@ -139,9 +139,10 @@ struct pod_err {
     enum pod_reason reason;
     int line;   // place in a text that was at fault, 1-based; 0: none
     int column; // the same
-    // The limit that was reached, a literal; NULL: it was none.
+    // The limit that was reached, a literal; NULL: the error is not about a
+    // limit.
     const char *limit;
-    uint64_t used; // of it, and how much there may be
+    uint64_t used; // how much of the limit is used, out of `max`
     uint64_t max;
     // Place in a request that was at fault, as a JSON pointer ("/inputs/2"),
     // or empty.

@@ -146,11 +146,12 @@ pod_log_id(enum pod_log_key key, const char *prefix, uint64_t number)
 // that got the number of stderr.
 void pod_log_setup(enum pod_log_level level, enum pod_log_format format);
 
-// Whether lines of this level are written: asked before costly fields are made.
+// Whether lines of this level are written, for callers whose fields are costly
+// to make.
 bool pod_log_wants(enum pod_log_level level);
 
-// Writes a line. Thread-safe; allocates nothing; never called under the
-// engine's lock (it writes).
+// Writes a line. Thread-safe; allocates nothing. Never called under the
+// engine's lock, because it does I/O.
 void pod_log_event(enum pod_log_level level, enum pod_log_event event,
                    const struct pod_log_field *fields, size_t count);
 

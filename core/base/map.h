@@ -22,13 +22,13 @@ struct pod_map {
 void pod_map_fini(struct pod_map *map);
 // Inserts or replaces; false when there is no memory (map unchanged).
 bool pod_map_put(struct pod_map *map, uint64_t key, void *value);
-// Where the value of a key is kept, which is NULL if the key was not there; it
-// is now. Valid until the next insertion. NULL when there is no memory.
+// Where the value of a key is kept. A key that was not there is inserted with
+// the value NULL. Valid until the next insertion. NULL when there is no memory.
 void **pod_map_at(struct pod_map *map, uint64_t key);
 // The value, or NULL.
 void *pod_map_get(const struct pod_map *map, uint64_t key);
-// A hint: the key will be looked for or inserted soon. Where it stands in a
-// large map is brought into the cache meanwhile.
+// A hint that the key will be looked up or inserted soon: its place in a large
+// map is brought into the cache meanwhile.
 void pod_map_expect(const struct pod_map *map, uint64_t key);
 // Removes and returns the value, or NULL.
 void *pod_map_remove(struct pod_map *map, uint64_t key);

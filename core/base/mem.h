@@ -24,16 +24,17 @@ char *pod_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 // NULL is allowed.
 void pod_free(void *block);
 
-// The C library keeps what is freed for what is allocated next, which is fast
-// and, after something large is over, much. This says when to give it back to
-// the system (malloc_trim, which others that allocate may have to wait for):
-// when far fewer blocks live than did, and their number falls no more.
+// The C library keeps freed memory for later allocations. That is fast, but
+// after something large has ended it is a lot. This says when to give memory
+// back to the system (malloc_trim, for which other threads that allocate may
+// have to wait): when far fewer blocks live than before, and their number has
+// stopped falling.
 struct pod_mem_watch { // zero-initialised
     long most;         // since memory was given back last
     long last;
 };
 
-// Called now and then with pod_mem_live(), by one thread.
+// Call it now and then with pod_mem_live(), from one thread.
 bool pod_mem_watch_due(struct pod_mem_watch *watch, long live);
 
 // Tests: let `successes` more allocations of the whole process succeed, then

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Growing text, and checks of text that came from outside.
+// SPDX-License-Identifier: Apache-2.0 Growing text, and checks of text from
+// outside.
 #ifndef POD_BASE_STR_H
 #define POD_BASE_STR_H
 
@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Text that grows. Zero-initialise it; `data` is NULL or NUL-terminated.
-// After an allocation failed `failed` stays true and appends do nothing, so
-// that a caller can check once at the end.
+// Text that grows. Zero-initialise it; `data` is NULL or NUL-terminated. Once
+// an allocation has failed, `failed` stays true and appends do nothing, so a
+// caller can check once at the end.
 struct pod_str {
     char *data;
     size_t length;

@@ -98,19 +98,20 @@ struct pod_device_ops {
 
     // Takes memory of a core: for an array shape, or `bytes` raw when `shape`
     // is NULL. The buffer reads as zeros. RESOURCE_EXHAUSTED says how much was
-    // asked and is free.
+    // asked for and how much is free.
     enum pod_code (*allocate)(struct pod_device *device, uint32_t core,
                               const struct pod_shape *shape, uint64_t bytes,
                               struct pod_device_buffer **out_buffer,
                               struct pod_err *err);
-    // A tuple of buffers of one core; it does not own them, and a child may
-    // stand in it twice. They outlive it.
+    // A tuple of buffers of one core. It does not own them, and they outlive
+    // it; a child may occur in it twice.
     enum pod_code (*allocate_tuple)(struct pod_device *device, uint32_t core,
                                     struct pod_device_buffer *const *children,
                                     size_t child_count,
                                     struct pod_device_buffer **out_buffer,
                                     struct pod_err *err);
-    // Gives the memory back. Nobody uses the buffer any more. NULL is allowed.
+    // Gives the memory back. Nobody may use the buffer any more. NULL is
+    // allowed.
     void (*release)(struct pod_device *device,
                     struct pod_device_buffer *buffer);
 
@@ -122,13 +123,13 @@ struct pod_device_ops {
                            const void *bytes, size_t count,
                            const struct pod_interrupt *interrupt,
                            struct pod_err *err);
-    // A write of the whole buffer, of the blob's size, that takes the blob's
-    // memory over (pod_blob_claim) in place of the buffer's instead of copying
-    // it; the device holds a reference until the buffer is released or taken
-    // over again. What the core has in use does not change. *out_taken false:
-    // the device cannot use that memory, or a copy is as cheap, or the blob
-    // was not given up; nothing has happened, and the caller writes. NULL: the
-    // device never does.
+    // A write of the whole buffer that takes over the blob's memory
+    // (pod_blob_claim) in place of the buffer's own, instead of copying it. The
+    // device holds a reference until the buffer is released or adopts another
+    // blob. What the core has in use does not change. *out_taken false: the
+    // device cannot use that memory, a copy is as cheap, or the blob was not
+    // given up; nothing has happened, and the caller writes instead. NULL: the
+    // device never adopts.
     enum pod_code (*adopt)(struct pod_device *device,
                            struct pod_device_buffer *buffer,
                            struct pod_blob *blob,
@@ -139,13 +140,13 @@ struct pod_device_ops {
                           void *out_bytes, size_t count,
                           const struct pod_interrupt *interrupt,
                           struct pod_err *err);
-    // A part of a buffer as read gives it, but its own memory instead of a
-    // copy: *out_blob, of which nobody may change a byte, stays as it is
-    // whatever becomes of the buffer and of the device. A buffer that is
-    // written while its memory is lent gets other memory first; what the core
-    // has in use does not change. So a loan may keep memory of the size of the
-    // whole buffer beside that; the device bounds what is kept so. *out_blob
-    // NULL: it does not lend this; the caller reads. NULL: it never lends.
+    // The bytes that read would give, but as the buffer's own memory instead of
+    // a copy. Nobody may change *out_blob; it stays as it is, whatever becomes
+    // of the buffer and of the device. A buffer that is written while its
+    // memory is lent gets other memory first; what the core has in use does not
+    // change. So a loan may keep as much memory as the whole buffer beside
+    // that; the device bounds the sum of it. *out_blob NULL: it does not lend
+    // this; the caller reads instead. NULL: the device never lends.
     enum pod_code (*lend)(struct pod_device *device,
                           struct pod_device_buffer *buffer, uint64_t offset,
                           size_t count, const struct pod_interrupt *interrupt,
@@ -157,9 +158,9 @@ struct pod_device_ops {
                           const struct pod_interrupt *interrupt,
                           struct pod_err *err);
 
-    // A fault in the program is INVALID_PROGRAM with line and column if there
-    // are any; what the device cannot do is UNIMPLEMENTED and names the
-    // instruction and the device. `replicas` >= 1.
+    // A fault in the program is INVALID_PROGRAM, with line and column if known.
+    // What the device cannot do is UNIMPLEMENTED, which names the instruction
+    // and the device. `replicas` >= 1.
     enum pod_code (*compile)(struct pod_device *device,
                              enum pod_program_format format, const void *bytes,
                              size_t count, uint32_t replicas,

@@ -4,11 +4,9 @@
 // All calls are asynchronous and return at once, whatever the state of the
 // host. Every call takes the number of its operation and one completion, which
 // is called exactly once, from a thread of the driver, never with a lock of the
-// driver held, and inline only if the call says that it may be (`here`). The
-// order of calls of one thread is kept by the host for what must not be
-// swapped: a call sees the effects of calls on the same handles whose
-// completion has been given, or that it names in `waits`. All else may run in
-// any order.
+// driver held, and inline only if the call allows it (`here`). A call sees the
+// effects of calls on the same handles that are completed, or that it names in
+// `waits`. All else may run in any order.
 //
 // Handles are operation numbers: the buffer, program or load that operation 17
 // made is handle 17 on every host that has it. Cores are the host's own
@@ -31,7 +29,7 @@
 
 struct pod_driver;
 
-// What a call brought. Everything in it is borrowed for the callback.
+// The outcome of a call. Everything in it is borrowed for the callback.
 struct pod_driver_result {
     struct pod_err err;    // code POD_OK: it succeeded
     bool lost;             // the host went away: the outcome cannot be known
@@ -54,19 +52,19 @@ struct pod_driver_call {
     const uint64_t *orders;
     size_t order_count;
     int priority; // orders what is queued on one core, higher first
-    // The caller can do with its completion inside the call: what takes but a
-    // moment may be carried out and completed before the call returns.
+    // The caller allows its completion to come inside the call: brief work may
+    // be carried out and completed before the call returns.
     bool here;
-    // Another call to this host follows at once, by the same thread: whom this
-    // one would wake may be woken by that one. A hint.
+    // Another call to this host follows at once from the same thread, so this
+    // one may leave the waking of threads to that one. A hint.
     bool more;
-    // Where it comes from, for logs and traces: the request (NULL: not known;
+    // Where it comes from, for logs and traces: the request (NULL: unknown;
     // borrowed during the call), the pod's operation (0: none) and its span.
     struct pod_trace *trace;
     uint64_t operation;
     uint64_t span;
-    // The host has begun it; at most once, before done, and not where done says
-    // so itself. May be NULL.
+    // The host has begun it. Called at most once, before done, and not if the
+    // result says `begun`. May be NULL.
     void (*started)(void *arg);
     void (*done)(void *arg, const struct pod_driver_result *result);
     void *arg;
@@ -74,14 +72,15 @@ struct pod_driver_call {
 
 // Bits of struct pod_driver_info.features.
 enum {
-    // Keeps `waits` itself, and the order behind the making of handles that a
-    // call names. Is ready again only when all calls of before are completed.
+    // Enforces `waits` itself, and that a call comes after the making of the
+    // handles that it names. After a loss it is ready again only once all
+    // earlier calls are completed.
     POD_DRIVER_WAITS = 1,
     POD_DRIVER_CANCEL = 2,       // cancel may stop a running operation
     POD_DRIVER_FREE_PROGRAM = 4, // compiled programs can be freed
     POD_DRIVER_PEER_COPY = 8,    // can fetch from another host
     POD_DRIVER_WHOLE = 16,       // moves whole buffers only
-    POD_DRIVER_ORDERS = 32,      // keeps `orders` itself
+    POD_DRIVER_ORDERS = 32,      // enforces `orders` itself
     POD_DRIVER_NEAR = 64,        // its bytes are in this process's memory
     POD_DRIVER_LENDS = 128,      // lend gives memory without copying it
 };
@@ -129,18 +128,19 @@ struct pod_driver_load {
     size_t core_count;
 };
 
-// Who hears of the host's life. Called from a thread of the driver, never
-// inline, never with a lock of the driver held, one call at a time.
+// Who is told when the host comes, goes and is alive. Called from a thread of
+// the driver, never inline, never with a lock of the driver held, one call at a
+// time.
 struct pod_driver_observer {
     // The host is open (again). After a loss this is a new incarnation: none
     // of its old handles exist.
     void (*ready)(void *arg, const struct pod_driver_info *info);
-    // It could not be opened, or went away; the driver goes on trying. Comes
-    // before the open calls are completed with result.lost. The text says why
-    // and does not repeat that the host is lost; so do those results.
+    // It could not be opened, or went away; the driver keeps trying. Comes
+    // before the open calls are completed with result.lost. The text says why,
+    // without repeating that the host is lost, as in those results.
     void (*lost)(void *arg, const struct pod_err *err);
-    // A sign of life came (at most a few times a second); NULL: it did not say
-    // what it does.
+    // A sign of life came (at most a few times a second). `load` is NULL if the
+    // host does not report it.
     void (*heartbeat)(void *arg, const struct pod_driver_load *load);
     void *arg;
 };
@@ -171,15 +171,15 @@ struct pod_driver_ops {
     // Starts to open the host and keeps it open until close.
     void (*open)(struct pod_driver *driver,
                  const struct pod_driver_observer *observer);
-    // Ends it: open calls are completed (CANCELLED), then the observer is not
-    // called any more, then this returns. Blocks.
+    // Closes the host: completes all open calls (CANCELLED) and returns when
+    // the observer will not be called any more. Blocks.
     void (*close)(struct pod_driver *driver);
     // After close. NULL is allowed.
     void (*free)(struct pod_driver *driver);
     // Drops every handle and ends every open call CANCELLED, then completes.
     void (*reset)(struct pod_driver *driver,
                   const struct pod_driver_call *call);
-    // Gives up the present connection, if any, and opens anew.
+    // Gives up the present connection, if any, and opens a new one: a loss.
     void (*reconnect)(struct pod_driver *driver);
 
     // `shape` (an array) or NULL for `bytes` raw. Reads as zeros.
@@ -201,12 +201,12 @@ struct pod_driver_ops {
     // The result has `data` of `count` bytes.
     void (*read)(struct pod_driver *driver, const struct pod_driver_call *call,
                  uint64_t buffer, uint64_t offset, size_t count);
-    // As read, but the result may be the buffer's own memory, and is only to be
-    // looked at. It stays as it is, and keeps all of the buffer's memory,
-    // whatever becomes of the buffer, the host and the driver. Who holds much
-    // for long accounts for it; a device only sees to it that there is an end
-    // to it. Without POD_DRIVER_LENDS it is a read. NULL: the driver never
-    // lends.
+    // As read, but the result may be the buffer's own memory, which must not be
+    // changed. Its bytes stay as they are, whatever becomes of the buffer, the
+    // host and the driver, and a loan of a part keeps all of the buffer's
+    // memory. Whoever holds much for long must account for it; a device only
+    // bounds the sum. Without POD_DRIVER_LENDS this is a read. NULL: the driver
+    // never lends.
     void (*lend)(struct pod_driver *driver, const struct pod_driver_call *call,
                  uint64_t buffer, uint64_t offset, size_t count);
     // Both buffers are of this host and of one size.
@@ -215,7 +215,7 @@ struct pod_driver_ops {
     // From a buffer of another host, by that host's number (as given to the
     // drivers' makers), straight to one of this host and of the same size. Only
     // with POD_DRIVER_PEER_COPY on both. UNAVAILABLE: the other host cannot be
-    // reached from this one; the bytes may still be moved by hand.
+    // reached from this one; the caller may still read there and write here.
     void (*copy_from_peer)(struct pod_driver *driver,
                            const struct pod_driver_call *call, uint32_t host,
                            uint64_t from, uint64_t to);
@@ -237,9 +237,9 @@ struct pod_driver_ops {
                     const struct pod_driver_call *call,
                     const struct pod_driver_execute *execute);
 
-    // Asks for the end of an open operation. If it had not begun, or could be
-    // stopped, its own completion comes with CANCELLED; else it ends as it
-    // would have. Unknown and finished numbers are ignored.
+    // Asks to stop an open operation. If it has not begun, or can be stopped,
+    // its own completion comes with CANCELLED; else it ends as if not asked.
+    // Unknown and finished numbers are ignored.
     void (*cancel)(struct pod_driver *driver, uint64_t op);
 };
 

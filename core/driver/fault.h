@@ -28,7 +28,7 @@
 //
 //   host1:execute#3=die:2s;any=delay:5ms
 //
-// A loss wins over all else: whatever is delayed, dropped or held is then lost.
+// A loss overrides all else: whatever is delayed, dropped or held is then lost.
 #ifndef POD_DRIVER_FAULT_H
 #define POD_DRIVER_FAULT_H
 
@@ -82,17 +82,17 @@ struct pod_fault_script {
     struct pod_fault_rule rules[POD_FAULT_MAX_RULES];
 };
 
-// Reads a script. BAD_VALUE names the piece that is wrong, with line 1 and the
-// column where it starts.
+// Reads a script. BAD_VALUE names the piece that is wrong, and the column where
+// it starts (line 1).
 enum pod_code pod_fault_parse(const char *text, size_t length,
                               struct pod_fault_script *out, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// Wraps `owned_inner`, which on failure stays the caller's. `host` is its index
-// for the script and in `hub`, in which gangs hear of an execution that is made
-// to fail (a reference is taken; NULL: no gangs). A call for which there is no
-// memory goes through untouched. OUT_OF_MEMORY; RESOURCE_EXHAUSTED when there
-// is no thread.
+// Wraps `owned_inner`, which stays the caller's on failure. `host` is its index
+// in the script and in `hub`, through which the rest of a gang learns of an
+// execution that is made to fail (a reference is taken; NULL: no gangs). A call
+// for which there is no memory is passed on untouched. OUT_OF_MEMORY;
+// RESOURCE_EXHAUSTED when there is no thread.
 enum pod_code pod_fault_new(struct pod_driver *owned_inner,
                             struct pod_gang_hub *hub, uint32_t host,
                             const struct pod_fault_script *script,

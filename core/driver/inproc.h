@@ -39,12 +39,12 @@
 
 enum {
     POD_INPROC_CHUNK_BYTES = 1 << 20,
-    // Of a call that its caller may carry out (pod_driver_call.here): the time
-    // for these bytes is less than that of a change of threads.
+    // At most so many bytes are handled in the caller's thread
+    // (pod_driver_call.here): that takes less time than a change of threads.
     POD_INPROC_BRIEF_BYTES = 16 << 10,
     POD_INPROC_MAX_CORES = 4096,
-    // Calls that can be refused for lack of memory at a time. Only beyond it is
-    // a completion called inline.
+    // So many calls can be refused at a time for lack of memory. Only beyond
+    // that is a completion called inline.
     POD_INPROC_SPARE_CALLS = 64,
 };
 
@@ -72,8 +72,9 @@ enum pod_code pod_inproc_new(const struct pod_inproc_options *options,
     __attribute__((warn_unused_result));
 
 // The host dies: every open call ends with `lost`, its handles are gone, its
-// gangs are aborted on all hosts. Stays so until it is revived or reconnected.
-// No effect on a host that is lost already. Any thread; returns at once.
+// gangs are aborted on all hosts. It stays lost until it is revived or
+// reconnected. No effect on a host that is already lost. Any thread; returns at
+// once.
 void pod_inproc_kill(struct pod_driver *driver, const char *why);
 // A killed host comes back, empty, once what it ran has stopped.
 void pod_inproc_revive(struct pod_driver *driver);

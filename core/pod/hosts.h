@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Hosts, chips and cores: what they are like now, and what is done with hosts
-// while the pod runs.
+// SPDX-License-Identifier: Apache-2.0 Hosts, chips and cores: their present
+// state, and what can be done with hosts while the pod runs.
 #ifndef POD_POD_HOSTS_H
 #define POD_POD_HOSTS_H
 
@@ -18,7 +17,7 @@ struct pod_waiter;
 
 const char *pod_host_state_name(enum pod_host_state state);
 
-// What a host does, as it sees it itself: for all its clients.
+// The load of a host as it reports it itself, for all its clients.
 struct pod_host_load {
     bool known;
     uint64_t open_operations;
@@ -27,7 +26,7 @@ struct pod_host_load {
     uint32_t cores_busy;
 };
 
-// What has been stalled for longest.
+// The operation that has been stalled longest.
 struct pod_stalled_view {
     uint64_t operation; // 0: none
     enum pod_kind kind;
@@ -79,8 +78,8 @@ struct pod_link_view {
     uint32_t to;
 };
 
-// Hosts, chips and cores are in the order of their ids. Hosts that were removed
-// are not among them, nor what they had: their ids are not used again.
+// Hosts, chips and cores in the order of their ids, without those of hosts that
+// were removed: their ids are not used again.
 struct pod_topology_view {
     const struct pod_host_view *hosts;
     size_t host_count;
@@ -105,22 +104,24 @@ enum pod_code pod_get_topology(struct pod *pod,
     __attribute__((warn_unused_result));
 void pod_topology_view_fini(struct pod_topology_view *view);
 
-// The host or core of that id; NULL: it is not there (any more).
+// The host or core with that id; NULL: there is none, or it was removed.
 const struct pod_host_view *
 pod_topology_host(const struct pod_topology_view *view, uint32_t id);
 const struct pod_core_view *
 pod_topology_core(const struct pod_topology_view *view, uint32_t id);
 
-// The errors of all that names a host: NOT_FOUND, EXPIRED (it was removed).
+// Errors of every function that names a host: NOT_FOUND, EXPIRED (it was
+// removed).
 enum pod_code pod_cordon(struct pod *pod, uint32_t host, bool cordon,
                          struct pod_err *err)
     __attribute__((warn_unused_result));
 enum pod_code pod_reconnect(struct pod *pod, uint32_t host, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// Registers unless the host is drained (DRAINED is TRUE), was removed, or the
-// pod drains: then returns false. A registered waiter is woken once, when one
-// of these comes; pod_wait_remove and pod_take_woken serve it as any other.
+// Registers the waiter and returns true, unless the host is drained (DRAINED is
+// TRUE), was removed, or the pod is draining. A registered waiter is woken
+// once, when one of these becomes true; pod_wait_remove and pod_take_woken work
+// for it as for any other.
 bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter,
                       uint32_t host);
 
@@ -128,28 +129,27 @@ bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter,
 
 enum { POD_MAX_HOSTS = 1024 }; // that are there at one time
 
-// Makes the driver of a host that is to be added. Without a lock of the pod but
-// the one that keeps additions apart; may take its time.
+// Makes the driver of a host that is to be added. Called without the engine's
+// lock, one addition at a time, so it may take long.
 struct pod_driver_maker {
     enum pod_code (*make)(void *arg, uint32_t host,
                           struct pod_driver **out_driver, struct pod_err *err);
     void *arg;
 };
 
-// Adds a host to a pod that runs (`address` NULL: it is called local:ID). It
-// has the next id, is CONNECTING, and becomes READY by itself. Its chips and
-// cores get the ids behind all others. Errors: HOST_EXISTS (a host that is
-// there has the address), TOO_MANY_HOSTS, DRAINING, OUT_OF_MEMORY, those of the
-// maker.
+// Adds a host to a running pod (`address` NULL: it is called local:ID). It gets
+// the next id, is CONNECTING, and becomes READY by itself. Its chips and cores
+// get the ids after all others. Errors: HOST_EXISTS (another host has the
+// address), TOO_MANY_HOSTS, DRAINING, OUT_OF_MEMORY, those of the maker.
 enum pod_code pod_join_host(struct pod *pod, const char *address,
                             const struct pod_driver_maker *maker,
                             uint32_t *out_id, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// Takes a host away for ever; does not wait for its driver, which is closed by
-// a thread of the host's own. Refused with IN_USE while operations are open on
-// it or buffers or loads live there, unless `force`: then it is as if the host
-// had been lost.
+// Removes a host for good. Does not wait for its driver, which is closed by a
+// thread of the host's own. Refused with IN_USE while operations are open on it
+// or buffers or loads live there, unless `force`: then it is as if the host had
+// been lost.
 enum pod_code pod_remove_host(struct pod *pod, uint32_t host, bool force,
                               struct pod_err *err)
     __attribute__((warn_unused_result));

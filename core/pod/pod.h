@@ -11,8 +11,8 @@
 // operation 17 made. Numbers start at 1 (or at options.first_number), rise
 // by one and are never used again.
 //
-// This header has the pod's life, submitting, cancelling and waiting; it brings
-// with it what there is to read (read.h) and the hosts (hosts.h).
+// This header has the pod's life, submitting, cancelling and waiting. It
+// includes reading (read.h) and hosts (hosts.h).
 #ifndef POD_POD_POD_H
 #define POD_POD_POD_H
 
@@ -39,8 +39,8 @@ struct pod;
 
 struct pod_options {
     struct pod_clock clock;
-    // A random id of this run (or of the state directory): cursors and ETags
-    // carry it. At most 31 characters of [a-z0-9].
+    // A random id of this run: cursors and ETags carry it. At most 31
+    // characters of [a-z0-9].
     char instance[32];
     uint64_t history_count; // finished operations that are kept, at least 1
     int64_t history_age_ns; // and for how long at most
@@ -48,12 +48,12 @@ struct pod_options {
     uint64_t staging_bytes; // budget of bytes held for uploads and reads
     size_t chunk_bytes;     // size of a piece of a transfer; 0: 4 MiB
     size_t change_count;    // changes that are kept (changes.h); 0: 131,072
-    // An operation of which nothing was heard for so long is stalled; 0: none
-    // ever is.
+    // An operation that its hosts have had for so long without a sign of
+    // progress is stalled; 0: none ever is.
     int64_t stall_after_ns;
-    // Called from any thread, with no lock held, when waiters are woken (then
-    // take them with pod_take_woken) or a change came that pod_last_change
-    // asked to be told of. Must not call back into the pod.
+    // Called from any thread, with no lock held, when waiters are woken (take
+    // them with pod_take_woken) or when there is a change for which
+    // pod_last_change asked to be notified. Must not call back into the pod.
     void (*notify)(void *arg);
     void *notify_arg;
 };
@@ -61,9 +61,9 @@ struct pod_options {
 // A pod without hosts. NULL: no memory.
 struct pod *pod_new(const struct pod_options *options);
 
-// Adds a host before pod_start. Takes the driver over. `address` is shown to
-// users. Hosts number from 0 in the order they are added. Once the pod runs
-// there is pod_join_host.
+// Adds a host before pod_start; afterwards there is pod_join_host. The pod owns
+// the driver, also after a failure. `address` is shown to users. Hosts are
+// numbered from 0 in the order they are added.
 enum pod_code pod_add_host(struct pod *pod, struct pod_driver *owned_driver,
                            const char *address, struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -99,8 +99,8 @@ struct pod_launch {
     bool auto_outputs; // allocate what the result needs
 };
 
-// One operation that is asked for. Everything is borrowed for the call, but
-// for blobs and streams, of which the engine takes references of its own.
+// One operation to be submitted. Everything in it is borrowed for the call; of
+// blobs and streams the engine takes its own references.
 struct pod_request {
     enum pod_kind kind;
 
@@ -116,9 +116,9 @@ struct pod_request {
     // Where faults of this request are reported: err.pointer becomes this
     // followed by the member ("/ops/3" + "/inputs/0"). NULL: "".
     const char *pointer;
-    // Where the submission came from; NULL: nobody said. That of the first
-    // request, or of a graph's `self`, is the whole submission's. The engine
-    // takes references.
+    // Where the submission came from; NULL: unknown. The one of the first
+    // request, or of a graph's `self`, counts for the whole submission. The
+    // engine takes references.
     struct pod_trace *trace;
 
     union {
@@ -149,10 +149,10 @@ struct pod_request {
             struct pod_ref buffer;
             uint64_t offset;
             uint64_t length; // UINT64_MAX: to the end
-            // Where the bytes go: in pieces that fit its window, or, of a whole
-            // buffer, in one piece that a host lends, counted against the
-            // staging budget until the last holder lets go of it. NULL: they
-            // are kept with the operation (pod_take_data), counted likewise.
+            // Where the bytes go: in pieces that fit its window, or as one
+            // piece that a near host lends. A loan counts against the staging
+            // budget until its last holder lets go of it. NULL: the bytes are
+            // kept with the operation (pod_take_data) and count likewise.
             struct pod_stream *stream;
         } read;
         struct {
@@ -189,24 +189,22 @@ struct pod_request {
 // take the numbers just before their execution's), or none. out_numbers has
 // room for `count`. An error changes nothing; err.pointer names the place.
 //
-// DELETE of a handle that an operation has freed already: HANDLE_FREED with
-// *out_existing set to that operation (out_existing may be NULL). A FREE or
-// UNLOAD that is the only request of its submission and finds that is no
-// error to the client.
+// A FREE or UNLOAD of a handle that is already freed fails with HANDLE_FREED
+// and sets *out_existing to the operation that freed it (out_existing may be
+// NULL): a caller that asked for nothing else may take that for success.
 enum pod_code pod_submit(struct pod *pod, const struct pod_request *requests,
                          size_t count, uint64_t *out_numbers,
                          uint64_t *out_existing, struct pod_err *err)
     __attribute__((warn_unused_result));
-// The same, but hosts may hear of it only at the next pod_send: a thread that
-// submits one by one hands all of it over at once, and wakes each host's
-// threads once instead of every time.
+// The same, but the calls to hosts may be put off until the next pod_send. A
+// thread that submits one by one so wakes each host's threads once, not every
+// time.
 enum pod_code pod_submit_later(struct pod *pod,
                                const struct pod_request *requests, size_t count,
                                uint64_t *out_numbers, uint64_t *out_existing,
                                struct pod_err *err)
     __attribute__((warn_unused_result));
-// Makes the calls of what pod_submit_later has admitted so far. Costs next to
-// nothing when there are none.
+// Makes the calls that pod_submit_later has put off. Cheap when there are none.
 void pod_send(struct pod *pod);
 
 // ------------------------------------------------------------------ graphs
@@ -237,8 +235,8 @@ struct pod_graph_request {
     const struct pod_request *const *ops;
     size_t count;
     const char *const *names; // to speak of them in cycles; NULL: by index
-    // Operations in which the caller has found faults: they are not looked at.
-    // NULL: none.
+    // Operations in which the caller has already found faults: they are not
+    // checked. NULL: none.
     const bool *refused;
     bool cancel_on_error; // on_error CANCEL_GRAPH
     bool validate_only;   // admits nothing: the numbers are not set
@@ -252,10 +250,10 @@ struct pod_graph_request {
 // later ones, right behind the last of them; in that order uses of one thing
 // follow each other. References in a circle are CYCLE.
 //
-// Every operation is checked: faults are listed in `faults` (which may hold
-// some before) and INVALID_GRAPH is returned, or the first of them if all may
-// go away when the request is repeated. An operation that refers to a faulty
-// one is no fault of its own. out_numbers has room for `count`.
+// Every operation is checked. All faults are added to `faults` (which may hold
+// some before), and INVALID_GRAPH is returned, or the first fault itself if a
+// retry may cure all of them. An operation that refers to a faulty one is not a
+// fault of its own. out_numbers has room for `count`.
 enum pod_code pod_submit_graph(struct pod *pod,
                                const struct pod_graph_request *graph,
                                uint64_t *out_graph, uint64_t *out_numbers,
@@ -277,8 +275,8 @@ enum pod_code pod_cancel(struct pod *pod, uint64_t number,
 
 // ------------------------------------------------------------------ waiting
 
-// One party that waits for one operation. Owned by the caller; not touched by
-// the engine after pod_wait_remove or once taken as woken.
+// Somebody who waits for one operation. Owned by the caller; the engine does
+// not touch it after pod_wait_remove, or once it is taken as woken.
 struct pod_waiter {
     struct pod_list link;
     uint64_t number;
@@ -286,27 +284,30 @@ struct pod_waiter {
     bool registered;
 };
 
-// Registers unless the operation has already changed since `revision` (0: has
-// already ended), is unknown or expired: then returns false. A registered
-// waiter is woken once: when the operation changes (revision != 0) or ends.
-// Register, then read, then park: no change in between is missed.
+// Registers the waiter and returns true, unless the operation has already
+// changed since `revision` (0: has already ended), is unknown or has expired. A
+// registered waiter is woken once: when the operation changes (revision != 0)
+// or ends. Register, then read, then park: so no change is missed.
 bool pod_wait_add(struct pod *pod, struct pod_waiter *waiter, uint64_t number,
                   uint64_t revision);
-// Waits until a buffer's or a program's or load's making has ended is the same
-// as waiting for its operation.
+// Takes the waiter out, woken or not; nothing if it is not registered. To wait
+// until a buffer, program or load is made, wait for the operation of its
+// number.
 void pod_wait_remove(struct pod *pod, struct pod_waiter *waiter);
 // Moves the woken waiters to `out_list` (initialised by the caller).
 void pod_take_woken(struct pod *pod, struct pod_list *out_list);
 
 // ------------------------------------------------------------------ staging
 
-// Takes bytes of the staging budget; false when others fill it. Thread-safe.
+// Takes bytes from the staging budget, until pod_staging_give; false: not so
+// many are left. Thread-safe.
 bool pod_staging_take(struct pod *pod, uint64_t bytes);
 void pod_staging_give(struct pod *pod, uint64_t bytes);
 // used, max.
 void pod_staging_usage(struct pod *pod, uint64_t *out_used, uint64_t *out_max);
-// Whether bytes that the pod gave are in the budget for as long as they are
-// held: those of other reads are not. Any thread.
+// Whether bytes that the pod handed out count against the budget for as long as
+// they are held: loans and bytes kept with an operation do, the pieces of a
+// stream do not. Any thread.
 bool pod_staging_has(const struct pod_blob *blob);
 
 // ----------------------------------------------------------------- counters

@@ -1,9 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-// Reading the pod: events, handles, graphs, lists of them, who waits for whom,
-// and the bytes that reads have kept.
+// SPDX-License-Identifier: Apache-2.0 Reading the pod: events, handles, graphs,
+// lists of them, dependencies, and the bytes kept by reads.
 //
-// Views are copies; each is given back with its own _fini. One block of memory
-// holds all that a view points at.
+// Views are copies; the caller frees each with its own _fini. One block of
+// memory holds all that a view points to.
 #ifndef POD_POD_READ_H
 #define POD_POD_READ_H
 
@@ -89,8 +88,8 @@ struct pod_event_view {
     int64_t running_ns;
     int64_t finished_ns;
     enum pod_pending pending;
-    // Operations before it among those that wait for the same; POD_NO_ID: it
-    // runs, or waits for dependencies. queue_capped: there are more.
+    // How many operations are before it in the same queue; POD_NO_ID: it runs,
+    // or waits for dependencies. queue_capped: there are even more.
     uint32_t queue_position;
     bool queue_capped;
     uint32_t waits_for_count;
@@ -120,7 +119,7 @@ struct pod_event_view {
     bool has_data;  // READ: its bytes are kept
     enum pod_cancel_outcome cancel;
     const char *cancel_reason; // NULL: none
-    // Nothing was heard of it for long, and where that is.
+    // Its hosts have shown no progress for long; `awaited` says which.
     bool is_stalled;
     int64_t stalled_ns; // offset from creation: when it was heard of last
     const struct pod_event_awaited *awaited;
@@ -234,8 +233,9 @@ struct pod_graph_view {
 
 enum { POD_CRITICAL_PATH_MAX = 1000 };
 
-// The reads: OK, NOT_FOUND (never issued, or of another kind), EXPIRED (at or
-// below the last number issued and no longer kept), OUT_OF_MEMORY.
+// Each fills a view. Errors: NOT_FOUND (never issued, or of another kind),
+// EXPIRED (at or below the last number issued, and no longer kept),
+// OUT_OF_MEMORY.
 enum pod_code pod_get_event(struct pod *pod, uint64_t number,
                             struct pod_event_view *out_view,
                             struct pod_err *err)
@@ -280,10 +280,10 @@ struct pod_event_filter {
     size_t label_count;
 };
 
-// Walks numbers downwards from `below` (exclusive; UINT64_MAX: from the
-// newest) and fills at most `capacity` views of things that are kept and fit.
-// *out_next is where to go on (pass as `below`), or 0 at the end. It may
-// return fewer than asked before the end, when it has looked at very many.
+// Walks numbers downwards from `below` (exclusive; UINT64_MAX: from the newest)
+// and fills at most `capacity` views of what is kept and matches. *out_next is
+// the `below` of the next call, or 0 at the end. A call that has looked at very
+// many may return fewer views than asked for, or none, before the end.
 enum pod_code
 pod_list_events(struct pod *pod, const struct pod_event_filter *filter,
                 uint64_t below, size_t capacity,
@@ -305,7 +305,7 @@ enum pod_code pod_list_loads(struct pod *pod, uint64_t below, size_t capacity,
                              uint64_t *out_next, struct pod_err *err)
     __attribute__((warn_unused_result));
 
-// The views of a list of graphs have no critical path.
+// As above; these views have no critical path.
 enum pod_code pod_list_graphs(struct pod *pod, uint64_t below, size_t capacity,
                               struct pod_graph_view *out_views,
                               size_t *out_count, uint64_t *out_next,
@@ -318,9 +318,9 @@ struct pod_dependency {
     uint32_t depth; // 1: direct
 };
 
-// Up: what it waits (or waited) for, as far as it is kept; down: open
+// Up: what it waits (or waited) for, as far as that is kept; down: open
 // operations that wait for it. At most `limit`; *out_more: some were left out.
-// *out_items is given back with pod_dependencies_free.
+// The caller frees *out_items with pod_dependencies_free.
 enum pod_code pod_dependencies(struct pod *pod, uint64_t number, bool down,
                                uint32_t max_depth, size_t limit,
                                struct pod_dependency **out_items,
@@ -329,10 +329,11 @@ enum pod_code pod_dependencies(struct pod *pod, uint64_t number, bool down,
     __attribute__((warn_unused_result));
 void pod_dependencies_free(struct pod_dependency *items);
 
-// The bytes that a READ without a stream brought, as chunks in order; each a
-// reference of the caller's, the array too (pod_data_fini). Errors: NOT_FOUND
-// (never issued, or not such a read), EXPIRED (dropped, or kept for more than
-// 10 minutes), WAIT_EXPIRED (not done yet), or the operation's own error.
+// The bytes of a READ that was submitted without a stream, as chunks in order.
+// The caller owns the array and a reference to each chunk (pod_data_fini).
+// Errors: NOT_FOUND (never issued, or not such a read), EXPIRED (dropped, or
+// older than 10 minutes), WAIT_EXPIRED (not done yet), or the operation's own
+// error.
 struct pod_data {
     struct pod_blob **chunks;
     size_t chunk_count;
@@ -345,7 +346,7 @@ enum pod_code pod_take_data(struct pod *pod, uint64_t number,
                             struct pod_data *out_data, struct pod_err *err)
     __attribute__((warn_unused_result));
 void pod_data_fini(struct pod_data *data);
-// Drops the kept bytes of a read: afterwards EXPIRED.
+// Drops the bytes kept by a read; they are EXPIRED afterwards. Errors as above.
 enum pod_code pod_drop_data(struct pod *pod, uint64_t number,
                             struct pod_err *err)
     __attribute__((warn_unused_result));
