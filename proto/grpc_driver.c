@@ -401,6 +401,7 @@ static void gd_free(struct pod_driver *base)
         pod_free(POD_CONTAINER(item, struct gd_refusal, link));
     pod_map_fini(&driver->by_op);
     pod_map_fini(&driver->by_wire);
+    worker_ids_fini(&driver->failed_numbers);
     pod_free(driver->load);
     pod_mutex_fini(&driver->lock);
     pod_cond_fini(&driver->wake);

@@ -61,6 +61,7 @@ static void answers_settle_locked(struct gd *driver, struct gd_item *item,
     pod_list_remove(&item->link);
     if (!good) {
         item->failed = true;
+        gd_failed_note_locked(driver, item->call.op);
         pod_list_push_back(&driver->failed, &item->link);
         if (++driver->failed_count > GD_FAILED_MAX)
             answers_forget_first_failed_locked(driver);
@@ -275,6 +276,7 @@ void gd_handles_drop_locked(struct gd *driver, uint64_t below)
     struct pod_list *at;
 
     pod_list_init(&gone);
+    worker_ids_fini(&driver->failed_numbers);
     while (pod_map_next(&driver->by_op, &cursor, &op, &value)) {
         struct gd_item *item = value;
         if (item->open || item->wire >= below)

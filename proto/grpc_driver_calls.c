@@ -31,6 +31,8 @@ static void calls_refuse_locked(struct gd *driver,
                                 const struct pod_driver_call *call, bool lost,
                                 const struct pod_err *err)
 {
+    if (!lost) // before the lock is given up
+        gd_failed_note_locked(driver, call->op);
     struct gd_refusal *refusal = calls_refusal_locked(driver);
 
     refusal->call = *call;
@@ -192,6 +194,8 @@ static bool calls_send_locked(struct gd *driver, struct gd_item *item,
 
     if (item->kind == GD_RESET && link->dialect->reopens)
         return calls_reopen_locked(driver, item, err);
+    if (gd_failed_check_locked(driver, &item->call, err) != POD_OK)
+        return false;
     item->wire = driver->last_wire + 1;
     struct pod_wire_out *out =
         link->dialect->encode(driver, item, request, err);

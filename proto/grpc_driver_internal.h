@@ -7,6 +7,7 @@
 //   grpc_driver_info.c     what a worker says of itself
 //   grpc_driver_calls.c    the driver's calls become requests
 //   grpc_driver_answers.c  what became of them
+//   grpc_driver_failed.c   the numbers of what failed
 //   grpc_driver_pod.c      pod.worker.v1: opening, answers
 //   grpc_driver_entry.c    the same: requests
 //   grpc_driver_cloud.c    tpu_driver.CloudTpuDriver: opening, answers
@@ -32,10 +33,11 @@
 #include "proto/grpc_driver.h"
 #include "proto/rpc_client.h"
 #include "proto/wire.h"
+#include "proto/worker_ids.h"
 
 enum {
     GD_SPARE_REFUSALS = 64,
-    GD_FAILED_MAX = 1024,     // failed operations that may be waited for
+    GD_FAILED_MAX = 1024,     // failed ones that the worker is to remember
     GD_FORGET_EVERY = 256,    // answers between two words to the worker
     GD_CHUNK_BYTES = 4 << 20, // podd's pieces (pod_options.chunk_bytes)
     // Pieces up to this travel with the small operations.
@@ -239,7 +241,8 @@ struct gd {
     struct pod_list open;   // gd_item.link, by wire
     struct pod_list failed; // the same, oldest first
     size_t failed_count;
-    struct pod_list refused; // gd_refusal.link
+    struct worker_ids failed_numbers; // these, forgotten ones, refused ones
+    struct pod_list refused;          // gd_refusal.link
     struct pod_list spares;
 };
 
@@ -403,6 +406,17 @@ void gd_end_all_locked(struct gd *driver, uint64_t below,
 void gd_item_free_locked(struct gd *driver, struct gd_item *item);
 // Forgets all handles and failures below that number.
 void gd_handles_drop_locked(struct gd *driver, uint64_t below);
+
+// ------------------------------------------------------ grpc_driver_failed.c
+
+// The operation of that number has failed, or was refused here.
+void gd_failed_note_locked(struct gd *driver, uint64_t op);
+// Whether a call can be sent as far as those it waits for are concerned: the
+// worker knows them, or they went well. DEPENDENCY_EXPIRED.
+enum pod_code gd_failed_check_locked(const struct gd *driver,
+                                     const struct pod_driver_call *call,
+                                     struct pod_err *err)
+    __attribute__((warn_unused_result));
 
 // --------------------------------------------------------- grpc_driver_hub.c
 

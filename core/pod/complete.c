@@ -278,6 +278,7 @@ static void complete_copied(struct pod *pod, struct pod_op *op,
                             struct pod_after *after)
 {
     if (complete_may_bounce(op, call, answer)) {
+        op->transfer->numbered = true; // the number was used
         pod_copy_bounce_locked(pod, op, after);
         return;
     }

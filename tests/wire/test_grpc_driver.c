@@ -115,6 +115,72 @@ static void test_hands_waits_on(void **state)
     finish(&fixture);
 }
 
+// An allocation that waits for another operation: its code.
+static enum pod_code allocate_after(struct fixture *fixture, uint64_t op,
+                                    uint64_t on)
+{
+    struct calls_record record;
+    struct pod_driver_call call = calls_make(&fixture->watch, &record, op);
+
+    call.waits = &on;
+    call.wait_count = 1;
+    fixture->driver->ops->allocate(fixture->driver, &call, 0, NULL, 4);
+    enum pod_code code = calls_end(&record);
+    if (code != POD_OK)
+        assert_int_equal(record.err.reason, POD_REASON_DEPENDENCY_EXPIRED);
+    return code;
+}
+
+// The worker never heard of it.
+static void test_fails_what_waits_for_what_it_refused(void **state)
+{
+    struct fixture fixture;
+    struct calls_record refused;
+    struct calls_record record;
+
+    (void)state;
+    start_ready(&fixture, "good");
+    calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
+    struct pod_driver_call call = calls_make(&fixture.watch, &refused, 2);
+    fixture.driver->ops->read(fixture.driver, &call, 99, 0, 4);
+    assert_int_equal(allocate_after(&fixture, 3, 2), POD_FAILED_PRECONDITION);
+    assert_int_equal(calls_end(&refused), POD_NOT_FOUND);
+    // And what waits for that in turn.
+    assert_int_equal(allocate_after(&fixture, 4, 3), POD_FAILED_PRECONDITION);
+    assert_int_equal(allocate_after(&fixture, 5, 1), POD_OK);
+    // After a reset all that is over.
+    call = calls_make(&fixture.watch, &record, 6);
+    fixture.driver->ops->reset(fixture.driver, &call);
+    assert_int_equal(calls_end(&record), POD_OK);
+    assert_int_equal(allocate_after(&fixture, 7, 4), POD_OK);
+    finish(&fixture);
+}
+
+// The worker has been told to forget it.
+static void test_fails_what_waits_for_an_old_failure(void **state)
+{
+    enum { FIRST = 10, FAILURES = 3000 };
+    struct fixture fixture;
+    struct calls_record *records = test_calloc(FAILURES, sizeof(*records));
+
+    (void)state;
+    start_ready(&fixture, "good");
+    calls_allocate(&fixture.watch, fixture.driver, 1, 0, 4);
+    for (int i = 0; i < FAILURES; i++) {
+        // Every other one, so that they are as many stretches of numbers.
+        struct pod_driver_call call =
+            calls_make(&fixture.watch, &records[i], FIRST + 2 * (uint64_t)i);
+        fixture.driver->ops->read(fixture.driver, &call, 1, 100, 4);
+    }
+    for (int i = 0; i < FAILURES; i++)
+        assert_int_not_equal(calls_end(&records[i]), POD_OK);
+    assert_int_equal(allocate_after(&fixture, 9001, FIRST),
+                     POD_FAILED_PRECONDITION);
+    assert_int_equal(allocate_after(&fixture, 9002, FIRST + 1), POD_OK);
+    finish(&fixture);
+    test_free(records);
+}
+
 static void test_refuses_unknown_handles_itself(void **state)
 {
     struct fixture fixture;
@@ -382,6 +448,8 @@ int main(void)
         cmocka_unit_test(test_moves_pieces_beside_small_operations),
         cmocka_unit_test(test_runs_a_program),
         cmocka_unit_test(test_hands_waits_on),
+        cmocka_unit_test(test_fails_what_waits_for_what_it_refused),
+        cmocka_unit_test(test_fails_what_waits_for_an_old_failure),
         cmocka_unit_test(test_refuses_unknown_handles_itself),
         cmocka_unit_test(test_reset_drops_handles),
         cmocka_unit_test(test_says_that_nothing_listens),
