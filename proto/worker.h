@@ -7,7 +7,8 @@
 //   - all it waits for have succeeded, in any order of arrival: one that has
 //     not come yet is waited for WORKER_FORWARD_NS. The one that would close a
 //     circle of operations that wait for each other fails when it comes;
-//   - all it is ordered behind have ended;
+//   - all it is ordered behind have ended; if one does not come in that time
+//     it fails, for it would run out of order;
 //   - what made its handles has succeeded;
 //   - earlier operations of its session that use the same buffers, and would
 //     conflict, have ended.

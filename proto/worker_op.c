@@ -312,14 +312,12 @@ static void op_never_locked(struct worker_session *session, uint64_t number,
     const struct worker_ids *failed = &session->failed;
     if (session->ending != WORKER_LIVES || op_came_before(session, number))
         return;
-    // What is refused because there is no more memory takes no more.
-    if (worker_is_full_locked(session->worker) &&
-        failed->capacity - failed->count < room)
-        return;
-    if (!worker_remember_room_locked(session, &session->failed, room))
-        return;
     struct worker_op *stand_in = pod_map_get(&session->ops, number);
-    worker_remember_locked(session, number, err, 0);
+    // What is refused because there is no more memory takes no more.
+    bool fits = !worker_is_full_locked(session->worker) ||
+                failed->capacity - failed->count >= room;
+    if (fits && worker_remember_room_locked(session, &session->failed, room))
+        worker_remember_locked(session, number, err, 0);
     if (stand_in == NULL)
         return;
     worker_op_blame_locked(stand_in, err, number);

@@ -330,6 +330,37 @@ void worker_session_sweep_locked(struct worker_session *session)
 
 // ------------------------------------------------------------------------ time
 
+// What only follows a number that does not come fails, too: it cannot be known
+// to run behind it.
+static void session_fail_followers_locked(const struct worker_op *stand_in)
+{
+    struct worker *worker = stand_in->session->worker;
+    uint64_t number = stand_in->request.number;
+    const void *cursor = NULL;
+    void *user = NULL;
+    bool carries = false;
+    struct pod_list list;
+    struct pod_list *item;
+    struct pod_err err;
+
+    (void)pod_err_set(&err, POD_REASON_DEPENDENCY_EXPIRED,
+                      "op-%" PRIu64
+                      ", which it follows, did not come within %d s",
+                      number, (int)(WORKER_FORWARD_NS / POD_NS_PER_S));
+    pod_list_init(&list);
+    while (pod_sched_next_dependent(worker->sched, stand_in->node, &cursor,
+                                    &user, &carries)) {
+        struct worker_op *op = user;
+        if (!carries && pod_list_empty(&op->visit))
+            pod_list_push_back(&list, &op->visit);
+    }
+    while ((item = pod_list_pop_front(&list)) != NULL) {
+        struct worker_op *op = POD_CONTAINER(item, struct worker_op, visit);
+        worker_op_blame_locked(op, &err, number);
+        worker_move_locked(worker, POD_SCHED_END, op, POD_SCHED_FAILED);
+    }
+}
+
 static void session_expire_forwards_locked(struct worker_session *session,
                                            int64_t now_ns)
 {
@@ -343,6 +374,7 @@ static void session_expire_forwards_locked(struct worker_session *session,
                           "op-%" PRIu64 " did not come within %d s",
                           op->request.number,
                           (int)(WORKER_FORWARD_NS / POD_NS_PER_S));
+        session_fail_followers_locked(op);
         worker_op_blame_locked(op, &err, 0);
         worker_move_locked(session->worker, POD_SCHED_DONE, op,
                            POD_SCHED_FAILED);
