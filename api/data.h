@@ -11,7 +11,7 @@ enum api_data_form { API_DATA_OCTETS, API_DATA_NPY, API_DATA_JSON };
 
 enum { API_DATA_ETAG_BYTES = 80 };
 
-// What is known of an array before its bytes are there.
+// What is known about an array before its bytes are there.
 struct api_data {
     struct pod_shape shape; // u8[n] of what has none
     uint64_t bytes;         // of the whole array, dense
@@ -23,8 +23,8 @@ struct api_data {
     uint64_t length;
 };
 
-// Describes an array. A shape that is NULL, no array's, or of another size is
-// taken as u8[bytes].
+// Describes an array. Where the shape is NULL, not that of an array, or of
+// another size, it is u8[bytes].
 enum pod_code api_data_describe(const struct pod_shape *shape, uint64_t bytes,
                                 struct api_data *out, struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -36,15 +36,15 @@ enum pod_code api_data_negotiate(struct api_request *req, struct api_data *data,
 // Sets the ETag: of what operation `writer` wrote, in the chosen form.
 void api_data_set_etag(const struct api_request *req, struct api_data *data,
                        uint64_t writer);
-// Adds the ETag that the octets have from now on, which is in an answer to a
-// write: of what `writer` writes.
+// For the answer to a write by `writer`: adds the ETag that the octets have
+// from now on.
 void api_data_etag_header(struct api_request *req, uint64_t writer);
 // Reads If-Match and If-None-Match against the ETag. False: answered 412 or
 // 304.
 bool api_data_wanted(struct api_request *req, const struct api_data *data);
-// The same headers of a write to what operation `writer` wrote, whose ETag in
-// any form will do. *out_writer: who must still be the last writer when the
-// write is admitted; 0: whoever it is. PRECONDITION_FAILED.
+// The same for a write over what operation `writer` wrote; the ETag of any form
+// will do. *out_writer: the operation that must still be the last writer when
+// the write is admitted; 0: any. PRECONDITION_FAILED.
 enum pod_code api_data_may_write(const struct api_request *req, uint64_t writer,
                                  uint64_t *out_writer, struct pod_err *err)
     __attribute__((warn_unused_result));

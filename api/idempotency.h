@@ -58,19 +58,20 @@ struct api_answers *api_answers_new(const struct api_answers_limits *limits);
 // NULL is allowed.
 void api_answers_free(struct api_answers *answers);
 
-// What is known of a name: a digest that holds the key, its scope, and a secret
-// of this run, so that nobody can search for two names that meet. NULL: nothing
-// (any more).
+// The record of a name, or NULL. A name is a digest of the key, its scope and a
+// secret of this run, so that nobody can search for two keys with the same
+// name.
 struct api_answer *api_answers_find(struct api_answers *answers,
                                     const uint8_t name[API_KEY_DIGEST_BYTES],
                                     int64_t now_ns);
-// A record in flight of a name that is not known; NULL: no memory.
+// Makes a record in flight for a name that has none; NULL: no memory.
 struct api_answer *api_answers_begin(struct api_answers *answers,
                                      const uint8_t name[API_KEY_DIGEST_BYTES],
                                      const uint8_t head[API_KEY_DIGEST_BYTES],
                                      const uint8_t body[API_KEY_DIGEST_BYTES]);
-// Sets, or replaces, the answer of a record in flight; takes a reference to
-// `content`, copies the headers. False: no memory, then it has the one it had.
+// Sets or replaces the answer of a record in flight; takes a reference to
+// `content` and copies the headers. False: no memory, and the answer is as
+// before.
 bool api_answer_set(struct api_answer *answer, int status,
                     const struct api_answer_header *headers,
                     size_t header_count, struct pod_blob *content);

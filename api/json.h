@@ -24,8 +24,8 @@ struct api_json_limits {
 // limits. The value lives in `memory` and ends with it, whether references to
 // it are dropped or not; it must not be changed.
 //
-// Integers that no int64 holds become a string that api_json_big_integer
-// knows: nothing is rounded.
+// Integers that do not fit an int64 become strings that api_json_big_integer
+// recognises: nothing is rounded.
 enum pod_code api_json_parse(const char *text, size_t length,
                              const struct api_json_limits *limits,
                              struct api_memory *memory, json_t **out_json,
@@ -37,8 +37,8 @@ enum pod_code api_json_parse(const char *text, size_t length,
 bool api_json_big_integer(const json_t *value, const char **out_digits);
 
 // ------------------------------------------------------------------ members
-// A reader of one object. Each api_read_* looks at one member, and remembers
-// that it did; api_read_end finds members nobody asked for. null is as if
+// A reader of one object. Each api_read_* reads one member and marks it as
+// known; api_read_end then finds the members that are not known. null is as if
 // absent. Errors: WRONG_TYPE (400), BAD_VALUE (400), OUT_OF_RANGE (422),
 // BAD_TEXT (422), each with the member's pointer.
 
@@ -52,8 +52,8 @@ struct api_member {
     bool known; // an api_read_* asked for it
 };
 
-// All borrowed from the object. No form knows as many members as it has room
-// for, so one that does not fit is unknown, or stands behind one that is.
+// All borrowed from the object. There is room for more members than any form
+// knows, so if one does not fit there is an unknown one among them.
 struct api_reader {
     const json_t *object;
     struct api_names *names; // what "$ref" may stand for (names.h), or NULL
@@ -66,8 +66,8 @@ struct api_reader {
     uint32_t initials; // a bit for each first letter, modulo 32
 };
 
-// `value` must be an object (else WRONG_TYPE). `pointer` must stay where it is
-// as long as the reader.
+// `value` must be an object (else WRONG_TYPE). `pointer` must live as long as
+// the reader.
 enum pod_code api_read_begin(struct api_reader *reader, const json_t *value,
                              const char *pointer, struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -80,8 +80,8 @@ enum pod_code api_read_begin_item(struct api_reader *reader,
 const char *api_read_pointer(const struct api_reader *reader,
                              char buffer[POD_ERR_POINTER_BYTES]);
 
-// The member whatever it is, borrowed; NULL: absent or null. Always OK to
-// call first to see which form a request has.
+// The member of any type, borrowed; NULL: absent or null. May be called first
+// to see which form a request has.
 const json_t *api_read_any(struct api_reader *reader, const char *name);
 
 // *out_text is borrowed from the object; NULL when absent. Any UTF-8.

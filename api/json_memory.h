@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What jansson allocates, taken from memory that is given back all at once: it
-// makes some twenty small blocks of an operation's text, and as many calls to
-// allocate and free them one by one cost as much as parsing does.
+// Lets jansson allocate from memory that is given back all at once: it makes
+// some twenty small blocks for the text of one operation, and to allocate and
+// free these one by one costs as much as parsing does.
 #ifndef POD_API_JSON_MEMORY_H
 #define POD_API_JSON_MEMORY_H
 
@@ -9,16 +9,16 @@
 
 #include "api/memory.h"
 
-// Tells jansson, once for the process; api_json_memory_begin does so too. Not
-// while another thread uses jansson.
+// Sets jansson's allocator, once for the process; api_json_memory_begin does so
+// too. Not while another thread uses jansson.
 void api_json_memory_setup(void);
 
-// From here to the end, all that jansson allocates in this thread is of
-// `memory`, and nothing that it frees is given back. So what is made meanwhile
-// ends with the memory: its last reference must not be dropped later, and
-// nothing that was made before may lose its last reference meanwhile. Memory
-// that is full or refused is as malloc that fails. Pairs may be nested; the
-// end is given what the beginning returned.
+// From here to the end, all that jansson allocates in this thread comes from
+// `memory`, and nothing that it frees is given back. So JSON made meanwhile
+// ends with the memory, and its last reference must not be dropped later; nor
+// may JSON made before lose its last reference meanwhile. A memory that is full
+// or refused acts like a failing malloc. Pairs may be nested; the end takes
+// what the beginning returned.
 struct api_memory *api_json_memory_begin(struct api_memory *memory)
     __attribute__((warn_unused_result));
 void api_json_memory_end(struct api_memory *before);

@@ -4,11 +4,11 @@
 //
 // The key is looked up twice. When the headers are there a request of another
 // method, path, query (without `wait`), type or place in the data is refused,
-// and the body of one that was answered before is only read to be compared:
-// it needs no budget, and no handle that may be gone. When the body is whole
-// the request is answered again, or waits for an equal one in flight, or is
-// the first and goes to its handler. A key counts on what changes state
-// (scopes write and admin) and is passed over elsewhere.
+// and the body of one that was answered before is only read to be compared: it
+// needs no budget, and no handle that may be gone. When the body is whole the
+// request is answered again, or waits for an equal one in flight, or is the
+// first and goes to its handler. A key counts for requests that change state
+// (scopes write and admin) and is ignored elsewhere.
 #ifndef POD_API_KEYED_H
 #define POD_API_KEYED_H
 
@@ -26,8 +26,7 @@ struct pod_blob;
 // given twice), IDEMPOTENCY_KEY_REUSED.
 enum pod_code api_keyed_headers(struct api_request *req, struct pod_err *err)
     __attribute__((warn_unused_result));
-// Whether the answer is known already, so that nothing is to be done with the
-// body but to compare it.
+// Whether the answer is already known, so that the body is only compared.
 bool api_keyed_replays(const struct api_request *req);
 // A piece of the body. Error: IDEMPOTENCY_KEY_REUSED when it is longer than
 // that of the request which was answered.
@@ -39,7 +38,7 @@ enum pod_code api_keyed_update(struct api_request *req, const void *data,
 bool api_keyed_begin(struct api_request *req);
 // Whether the request waits for an equal one and must keep its body.
 bool api_keyed_waits(const struct api_request *req);
-// The body of the reply: kept if it is the one to be given again.
+// The body of the reply, which is kept if it is to be given again.
 void api_keyed_content(struct api_request *req, const void *bytes,
                        size_t length);
 // The reply is made, its headers too.
@@ -47,20 +46,21 @@ void api_keyed_end(struct api_request *req);
 // The request ends, whether it was answered or not.
 void api_keyed_fini(struct api_request *req);
 
-// For handlers: something was made, so from here on the key is never forgotten,
-// whether there will be an answer to give again or not.
+// For handlers: something has been made, so from now on the key must not be
+// forgotten, even if there will be no answer to give again.
 void api_keyed_made(struct api_request *req);
 // For handlers whose work goes on when the request has ended: from here on the
 // key is in flight until api_keyed_late. NULL: none, or not the first of it.
 struct api_answer *api_keyed_leave(struct api_request *req);
-// On the loop's thread: the answer that such a key gives, with a `Location`.
-// Takes the value over; NULL: there is none to give, but it was done. Status 0:
-// nothing was done, and the key is forgotten.
+// On the loop's thread: sets the answer of such a key, with a `Location`. Owns
+// the value; NULL: there is no answer to give, but the request was carried out.
+// Status 0: it was not, and the key is forgotten.
 void api_keyed_late(struct api_server *server, struct api_answer *answer,
                     int status, const char *location, json_t *owned);
-// For handlers that park after they have made something: the answer that the
-// key gives should the client hang up before it gets one. Takes the value
-// over; headers are those set so far. Nothing to do without a key: ask first.
+// For handlers that park after they have made something: sets the answer that
+// the key gives if the client hangs up before it gets one. Owns the value; the
+// headers are those set so far. Only if api_keyed_is_first, else there is
+// nothing to do.
 bool api_keyed_is_first(const struct api_request *req);
 void api_keyed_accepted(struct api_request *req, int status, json_t *owned);
 // The same with the text of JSON, which is borrowed. NULL: no memory.

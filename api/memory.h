@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is given back all at once: what is read from a body lives in one,
-// so that reading needs no request and can go on in another thread.
+// Memory that is given back all at once. What is read from a body lives in such
+// a memory, so that reading needs no request and can be done by another thread.
 #ifndef POD_API_MEMORY_H
 #define POD_API_MEMORY_H
 
@@ -35,15 +35,17 @@ void *api_memory_alloc(struct api_memory *memory, size_t bytes);
 // The same, not zeroed.
 static inline void *api_memory_take(struct api_memory *memory, size_t bytes);
 char *api_memory_strdup(struct api_memory *memory, const char *text);
-// Has `cleanup(arg)` called at the end. False: no memory (then it was called).
+// Registers `cleanup(arg)` to be called at the end. False: no memory; then it
+// has already been called.
 bool api_memory_defer(struct api_memory *memory, void (*cleanup)(void *arg),
                       void *arg);
 
-// The error of a NULL: as api_memory_refuse, or OUT_OF_MEMORY.
+// The error to report when a function above returned NULL: that of
+// api_memory_refuse, or OUT_OF_MEMORY.
 enum pod_code api_memory_error(const struct api_memory *memory,
                                struct pod_err *err);
-// The pod's staging budget had no room for so many bytes: STAGING_FULL, or
-// BODY_TOO_LARGE if there would be none without the others either.
+// Reports that the pod's staging budget has no room for so many bytes:
+// STAGING_FULL, or BODY_TOO_LARGE if they exceed the whole budget.
 enum pod_code api_memory_refuse(const struct api_memory *memory,
                                 struct pod *pod, size_t bytes,
                                 struct pod_err *err);
@@ -53,8 +55,8 @@ struct api_memory *api_memory_of(struct api_request *req);
 
 // ------------------------------------------------------------ how it is done
 
-// An address sanitizer is told what is nobody's: what is left of a chunk, and a
-// gap behind each block.
+// The address sanitizer is told what must not be touched: the rest of a chunk,
+// and a gap behind each block.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define API_MEMORY_WATCHED

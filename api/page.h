@@ -16,8 +16,8 @@ struct api_page {
     uint64_t mask;             // bit i: fields[i] was asked for; 0: all
 };
 
-// Starts the page of a collection. Add what narrows the walk with
-// api_page_filter, then read the parameters with api_page_read.
+// Starts the page of a collection. Add each filter with api_page_filter, then
+// read the parameters with api_page_read.
 void api_page_begin(struct api_request *req, const char *collection,
                     const char *const *fields, struct api_page *out);
 // A filter's value as it was given; NULL: it was not.
@@ -40,9 +40,9 @@ void api_page_reply(struct api_request *req, const struct api_page *page,
                     const char *collection, struct api_build *items,
                     uint64_t next);
 
-// A list that takes no filters, from its parameters to its answer. What fails
-// on the way is told at the end: whoever fills it goes on only while `code` is
-// OK.
+// A list without filters, from its parameters to its answer. An error on the
+// way is reported at the end: whoever fills the list goes on only while `code`
+// is OK.
 struct api_list {
     const char *collection;
     struct api_page page;
@@ -60,8 +60,7 @@ void api_list_begin(struct api_request *req, const char *collection,
 void *api_list_room(struct api_list *list, size_t bytes);
 // For pod_list_*: below which number the page begins.
 uint64_t api_list_below(const struct api_list *list);
-// Of things that are looked at with rising ids: whether this one is on the
-// page.
+// For things that are visited by rising id: whether this one is on the page.
 bool api_list_takes(struct api_list *list, uint64_t id);
 // Adds an item to the page. Takes it over; NULL fails.
 void api_list_add(struct api_list *list, json_t *owned_item);

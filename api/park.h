@@ -3,9 +3,9 @@
 //
 // A handler registers what it waits for (watch.h, or its stream), reads the
 // present state, and parks if there is no news: in this order no change in
-// between is missed. When woken its `resume` runs: it must look again (wakes
-// may be spurious), and reply or park again. A client that hangs up while it
-// is parked is noticed at once: the request then just ends (its deferred
+// between is missed. When it is woken its `resume` runs, which must look again
+// (wakes may be spurious) and reply or park again. A client that hangs up while
+// it is parked is noticed at once: the request then just ends (its deferred
 // cleanups run). Closing only the sending half counts as hanging up.
 #ifndef POD_API_PARK_H
 #define POD_API_PARK_H
@@ -17,8 +17,8 @@
 enum api_wake {
     API_WAKE_EVENT,   // something that was waited for
     API_WAKE_TIMEOUT, // the deadline
-    API_WAKE_DRAIN,   // the server drains: answer with the present state; told
-                      // once a request, which may park again
+    API_WAKE_DRAIN,   // the server drains: answer with the present state; comes
+                      // once for each request, which may park again
 };
 
 typedef void api_resume_fn(struct api_request *req, enum api_wake why);

@@ -10,9 +10,9 @@
 #include "core/base/blob.h"
 #include "core/hlo/shape.h"
 
-// New blobs of the request: it gives them up when it ends, so who keeps one
-// takes a reference. Each is held against the staging budget as long as it
-// lives. NULL with an error: as api_memory_refuse, or OUT_OF_MEMORY.
+// The blobs belong to the request, so whoever keeps one takes a reference. Each
+// counts against the staging budget as long as it lives. NULL: an error as of
+// api_memory_refuse, or OUT_OF_MEMORY.
 
 // The array of a .npy file, dense, row-major and little-endian.
 struct pod_blob *api_payload_npy(struct api_request *req,

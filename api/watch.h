@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for operations of the pod: pod_waiters of a request.
+// Waiting for operations of the pod: the pod_waiters of a request.
 #ifndef POD_API_WATCH_H
 #define POD_API_WATCH_H
 
@@ -10,7 +10,7 @@
 #include "api/park.h"
 #include "core/pod/pod.h"
 
-// What pod_wait_add told.
+// Whether something is waited for.
 enum api_watch {
     API_WATCH_NOT,     // nothing to wait for: it has changed or ended, or is
                        // unknown: read it
@@ -23,7 +23,7 @@ enum api_watch {
 // are let go when the request ends.
 enum api_watch api_watch(struct api_request *req, struct pod *pod,
                          uint64_t number, uint64_t revision);
-// The same until a host is drained, is cordoned no more, or was removed.
+// The same until a host is drained, is no longer cordoned, or is removed.
 enum api_watch api_watch_drained(struct api_request *req, struct pod *pod,
                                  uint32_t host);
 // How many watched operations have not woken yet.

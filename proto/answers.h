@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream on which operations come and their answers go: what the two
+// A stream on which operations come in and answers go out: what the two
 // services of a worker have in common.
 //
 // The stream is finished when the client will send no more, or its session has
@@ -14,8 +14,8 @@
 #include "proto/rpc.h"
 #include "proto/worker.h"
 
-// While so much memory of answers waits for a client, no more of what it sends
-// is read. Data that was read is not counted: it is staged.
+// While so many bytes of answers wait for a client, nothing more is read from
+// it. The data of reads does not count: it is staged.
 enum { ANSWERS_HOLD_BYTES = 16 << 20 };
 
 // The streams of a service.
@@ -57,11 +57,11 @@ answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
                                          const struct worker_answer *answer),
             void *service);
 
-// For a stream there is no memory for: ends it.
+// Ends a stream for which there is no memory.
 void answers_refuse(struct rpc_stream *owned_stream,
                     struct rpc_stream_events *out_events, void **out_arg);
 
-// It belongs to the session from now on, unless it belongs to one already.
+// Makes the stream one of the session, unless it already belongs to one.
 void answers_bind(struct answers *answers, struct worker_session *session);
 // An operation has come; its answer will be given to the sink.
 void answers_expect(struct answers *answers);
@@ -70,7 +70,7 @@ void answers_last(struct answers *answers);
 // The same for all streams of a session.
 void answers_end_session(struct answers_list *list,
                          const struct worker_session *session);
-// The message is no good: ends the stream with an error.
+// Ends the stream with an error, because its message cannot be used.
 void answers_reject(struct answers *answers, const struct pod_err *err);
 // The stream's `ended` event; gives the event's reference back.
 void answers_ended(struct answers *answers, enum pod_code code);

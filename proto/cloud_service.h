@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tpu_driver.CloudTpuDriver: the original protocol, as its client needs it.
+// tpu_driver.CloudTpuDriver: the service of the original protocol.
 //
 // A client is a session whose id is its client_id; the upper 20 bits of every
 // id and handle name it. What the protocol leaves open is decided so:

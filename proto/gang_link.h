@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gangs over several workers: what the replicas of this one do is sent to the
-// others, and what comes from them is done in the local meeting point (hub) on
-// behalf of their replicas.
+// Gangs over several workers. The steps of this worker's replicas are sent to
+// the others; steps that come from them are carried out in the local meeting
+// point (hub) on behalf of their replicas.
 //
 // Each worker of a gang opens an Exchange stream to each other one and sends on
 // it the steps of its own replicas. A stream that comes before the gang was
@@ -36,12 +36,12 @@ enum {
 // use; `peers` outlive the links. NULL: no memory.
 struct gang_links *gang_links_new(struct pod_gang_hub *hub,
                                   struct peers *peers);
-// After the worker and the server have stopped, before the loop is freed: lets
-// go of all streams. NULL is allowed.
+// Lets go of all streams. After the worker and the server have stopped, before
+// the loop is freed. NULL is allowed.
 void gang_links_stop(struct gang_links *links);
 // After that. NULL is allowed.
 void gang_links_free(struct gang_links *links);
-// Gives up streams that waited for too long. Called now and then.
+// Gives up streams that have waited too long. Call it now and then.
 void gang_links_tick(struct gang_links *links);
 
 // The plan for an execution of which other workers run replicas. BAD_ASSIGNMENT

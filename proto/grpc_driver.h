@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gRPC driver: a host that is another program, somewhere else.
 //
-// It speaks pod.worker.v1 with our own workers and, when a worker has not got
-// that, tpu_driver.CloudTpuDriver. It keeps trying to connect from open to
-// close, waits between attempts (backoff), asks for a sign of life all the
-// time, and gives the host up when none comes: then the host is lost, and what
-// comes next is a new incarnation.
+// It speaks pod.worker.v1 with our own workers and tpu_driver.CloudTpuDriver
+// with those that have nothing else. From open to close it keeps trying to
+// connect, waiting between attempts (backoff). It asks for signs of life all
+// the time; when none comes the host is lost, and its next connection is a new
+// incarnation.
 //
 // What a worker can do (pod_driver_info.features):
 //                        pod.worker.v1        tpu_driver.CloudTpuDriver
@@ -22,8 +22,8 @@
 #include "proto/rpc.h"
 
 // What the drivers of one pod share: the thread that serves their connections,
-// certificates, and who is where, for data from worker to worker. Drivers come
-// and go while it lives; numbers of hosts are not used again.
+// certificates, and the workers' addresses, for data from worker to worker.
+// Drivers come and go while it lives; numbers of hosts are not used again.
 struct pod_grpc_hub;
 
 // `tls` NULL: plain text. Its texts are copied. Signals that the program waits
@@ -32,9 +32,9 @@ enum pod_code pod_grpc_hub_new(const struct rpc_tls *tls,
                                struct pod_grpc_hub **out_hub,
                                struct pod_err *err)
     __attribute__((warn_unused_result));
-// Plain workers hear what an operation waits for and get it at once. What they
-// do when that fails is theirs: only for workers that then fail it too. Before
-// any driver is opened.
+// From now on plain workers get an operation at once, together with what it
+// waits for. Only for workers that fail an operation when one that it waits for
+// has failed. Call it before any driver is opened.
 void pod_grpc_hub_trust_order(struct pod_grpc_hub *hub);
 // After all its drivers. NULL is allowed.
 void pod_grpc_hub_free(struct pod_grpc_hub *hub);

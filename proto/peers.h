@@ -14,12 +14,11 @@ enum { PEERS_MAX = 1024 }; // channels at a time
 struct peers *peers_new(struct rpc_loop *loop, const struct rpc_tls *tls);
 // After every call and stream on them has ended. NULL is allowed.
 void peers_free(struct peers *peers);
-// Opens a stream to an address, as rpc_stream_open does. Where the last attempt
-// to connect has failed, a new one is made at once: a worker that is back need
-// not wait for a backoff of times when it was away. What breaks off before the
+// Opens a stream to an address, as rpc_stream_open does. If the last attempt to
+// connect failed, a new one is made at once, so that a worker that is back need
+// not wait until an old backoff is over. A stream that breaks off before the
 // other worker has answered is tried again (see rpc_channel_options.retries).
-// Any thread. BAD_VALUE,
-// TOO_MANY_REQUESTS, OUT_OF_MEMORY.
+// Any thread. BAD_VALUE, TOO_MANY_REQUESTS, OUT_OF_MEMORY.
 enum pod_code peers_open(struct peers *peers, const char *address,
                          const char *method,
                          const struct rpc_stream_settings *settings,

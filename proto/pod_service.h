@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pod.worker.v1.PodWorker: what podd and its workers say to each other.
-// proto/pod_worker.proto has the meaning of each message.
+// pod.worker.v1.PodWorker: the protocol between podd and its workers.
+// proto/pod_worker.proto explains each message.
 //
 // A session is made by Hello and lives as long as its CONTROL stream; one whose
 // stream does not come is given up after POD_SERVICE_IDLE_S. Entries of both

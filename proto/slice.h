@@ -29,8 +29,9 @@ struct worker_slice {
     uint64_t hbm_bytes; // of each core
 };
 
-// BAD_VALUE: limits, hosts that do not divide the chips, blocks that do not
-// tile the mesh or are not as many as the hosts, a host id beyond the hosts.
+// BAD_VALUE: beyond a limit, hosts that do not divide the chips, blocks that do
+// not tile the mesh or are not as many as the hosts, a host id that is not
+// below the number of hosts.
 enum pod_code worker_slice_check(const struct worker_slice *slice,
                                  struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -44,7 +45,7 @@ uint32_t worker_slice_host(const struct worker_slice *slice, uint32_t chip);
 uint32_t worker_slice_own_chip(const struct worker_slice *slice,
                                uint32_t index);
 // A core of the slice as this host numbers it (0..n-1, by rising id); false: it
-// is another host's, or none.
+// belongs to another host, or does not exist.
 bool worker_slice_own_core(const struct worker_slice *slice, uint32_t core,
                            uint32_t *out_local);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The core of a worker: operations of several clients over one driver.
 //
-// A client is a session. Its operations have numbers of its own, which are the
-// handles of what they make; the driver knows them by numbers of the worker,
-// so clients cannot reach each other's things. An operation runs when
+// A client is a session. Its operations have the client's own numbers, which
+// are also the handles of what they make. The driver knows them by the worker's
+// numbers, so clients cannot reach each other's things. An operation runs when
 //   - all it waits for have succeeded, in any order of arrival: one that has
 //     not come yet is waited for WORKER_FORWARD_NS. The one that would close a
 //     circle of operations that wait for each other fails when it comes;
@@ -65,24 +65,25 @@ enum worker_kind {
 
 struct worker_op;
 
-// An operation that the worker core does not carry out itself: it writes a
-// buffer.
+// An operation that writes a buffer and is not carried out by the worker core
+// itself.
 struct worker_task {
-    // It may run: the driver's number of the buffer, and its size. Ends with
-    // worker_task_done, called once.
+    // Begins it, with the driver's number of the buffer, and its size. Must end
+    // with one call of worker_task_done.
     void (*start)(struct worker_task *task, struct worker_op *op,
                   uint64_t driver_buffer, uint64_t bytes);
-    void (*stop)(struct worker_task *task); // end soon; may come at any time
+    void (*stop)(struct worker_task *task); // end soon; any time
     void (*free)(struct worker_task *task);
 };
 
 // An execution of which other workers run replicas.
 struct worker_plan {
     const uint32_t *places; // by replica: 0 here, 1 elsewhere
-    // Right before the driver gets it, by this number. An error ends it.
+    // Called right before the driver gets it under this number. An error ends
+    // it.
     enum pod_code (*begin)(struct worker_plan *plan, uint64_t driver_op,
                            struct pod_err *err);
-    // Once, when its outcome is known, whether it had begun or not.
+    // Called once, when its outcome is known, whether it had begun or not.
     void (*end)(struct worker_plan *plan, const struct pod_err *err);
     void (*free)(struct worker_plan *plan);
 };
@@ -101,9 +102,10 @@ struct worker_answer {
 
 // Who gets answers. Referenced by every operation that was submitted with it.
 struct worker_sink {
-    // Exactly once for each operation, and before it once with `started` if
-    // that was asked for and the driver said so; or with `begun` if it was done
-    // before that could be said.
+    // Called exactly once for each operation with its outcome. If
+    // `want_started` was set there is an earlier call with `started` when it
+    // begins, or, if it was done before that could be said, the outcome has
+    // `begun` set.
     void (*answer)(struct worker_sink *sink,
                    const struct worker_answer *answer);
     void (*ref)(struct worker_sink *sink);
@@ -117,7 +119,8 @@ struct worker_origin {
     uint64_t span;
 };
 
-// What to do. Everything is borrowed; blobs and the trace are referenced.
+// An operation to be submitted. Everything is borrowed; the worker takes its
+// own references to blobs and the trace.
 struct worker_request {
     enum worker_kind kind;
     struct worker_origin origin;
@@ -151,10 +154,11 @@ struct worker_request {
     uint32_t replica_count;   // of the whole gang
     struct worker_plan *plan; // owned by worker_submit in any case; NULL: all
                               // replicas are on this worker
-    // Compile: its replicas do not look at each other, and it is compiled for
-    // one: its executions run alone, whatever they say.
+    // Compile: the replicas do not communicate, so the program is compiled for
+    // one, and its executions run alone, whatever they say.
     bool independent;
-    // Execute: replicas of it are elsewhere; only an independent program runs.
+    // Execute: some replicas are on other workers that cannot be reached; only
+    // an independent program can run so.
     bool scattered;
     // Execute with one launch of several: the others come as operations of
     // their own, with equal programs and gang_key; they run together, the n-th
@@ -167,37 +171,38 @@ struct worker_options {
     struct pod_driver *driver; // not opened; freed with the worker
     struct pod_clock clock;
     int64_t gone_ns; // how long a session without streams is kept
-    // Of data that operations wait with, or read until the client has taken it;
-    // more is refused with STAGING_FULL. 0: no bound.
+    // Limit of the data that waiting operations hold, or that was read and the
+    // client has not taken yet; more is refused with STAGING_FULL. 0: none.
     uint64_t staging_bytes;
-    // Of all else that is held for clients: their operations, handles, and how
-    // operations ended. While they have it, operations are refused with
-    // TOO_MANY_REQUESTS, but for the first one that drops a handle: each has
-    // room for that from the start. 0: no bound.
+    // Limit of all else that is held for clients: operations, handles, and how
+    // operations ended. Once it is reached operations are refused with
+    // TOO_MANY_REQUESTS, except the first one that drops a handle, for which
+    // each handle has room from the start. 0: none.
     uint64_t client_bytes;
 };
 
-// Makes it and opens the driver. The driver becomes the worker's in any case.
+// Makes a worker and opens its driver, which the worker owns, also after a
+// failure.
 enum pod_code worker_new(const struct worker_options *options,
                          struct worker **out_worker, struct pod_err *err)
     __attribute__((warn_unused_result));
 // Ends all sessions, and waits until their things are freed. No session may be
 // opened any more. NULL is allowed.
 void worker_stop(struct worker *worker);
-// Stops it, closes the driver, frees everything; blocks. Nothing may call it
-// any more. NULL is allowed.
+// Stops the worker, closes its driver and frees everything; blocks. Nothing may
+// use it any more. NULL is allowed.
 void worker_free(struct worker *worker);
-// About the cores; constant once the worker was made. `core_count` etc.
+// What the driver said about its cores; constant once the worker is made.
 const struct pod_driver_info *worker_info(const struct worker *worker);
 
-// Runs what time brings: forward references nobody resolved, sessions that are
-// idle. Called a few times a second.
+// Gives up what has waited for too long: references to operations that did not
+// come, idle sessions. Call it a few times a second.
 void worker_tick(struct worker *worker);
 
 // ------------------------------------------------------------------- sessions
 
-// `id` is not that of another session, else ALREADY_EXISTS. `idle_ns`: how long
-// it may be without a stream. TOO_MANY_REQUESTS.
+// Opens a session, which may be without a stream for `idle_ns`. ALREADY_EXISTS:
+// there is one with that id; TOO_MANY_REQUESTS; OUT_OF_MEMORY.
 enum pod_code worker_open(struct worker *worker, uint64_t id, int64_t idle_ns,
                           struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -205,35 +210,36 @@ enum pod_code worker_open(struct worker *worker, uint64_t id, int64_t idle_ns,
 struct worker_session *worker_find(struct worker *worker, uint64_t id);
 void worker_session_unref(struct worker_session *session); // NULL is allowed
 uint64_t worker_session_id(const struct worker_session *session);
-// A stream of the session was opened, or ended. `gone`: the client did not end
-// it in order; without any other stream it is then given up soon.
+// A stream of the session was opened, or has ended. `gone`: it broke off; a
+// session that has no other stream is then given up soon.
 void worker_stream_begins(struct worker_session *session);
 void worker_stream_ends(struct worker_session *session, bool gone);
 
-// Ends it: open operations are answered CANCELLED with `why` at once, stopped
-// where that is possible, and its things are freed; then `closed` is called
-// (may be NULL), from any thread. A session that is ended already: the same.
+// Ends a session: its open operations are answered CANCELLED with `why` at once
+// and stopped where possible, and its things are freed. Then `closed` (may be
+// NULL) is called, from any thread; also if the session had already ended.
 void worker_close(struct worker_session *session, const char *why,
                   void (*closed)(void *arg), void *arg);
-// Ends every operation of the session and frees its things; it lives on, and
-// numbers used before stay used.
+// Ends every operation of the session and frees its things, then calls `done`.
+// The session lives on, and numbers used before stay used.
 void worker_reset(struct worker_session *session, void (*done)(void *arg),
                   void *arg);
-// Calls with the id of each session, in no order, without the lock.
+// The ids of all sessions, in no order; the caller frees them with pod_free.
+// OUT_OF_MEMORY.
 enum pod_code worker_list(struct worker *worker, uint64_t **out_ids,
                           size_t *out_count, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // ----------------------------------------------------------------- operations
 
-// Submits it. Whatever is wrong with it is its answer, which may come before
-// this returns.
+// Submits an operation. If it is refused, that is its answer. Answers may come
+// before this returns.
 void worker_submit(struct worker_session *session,
                    const struct worker_request *request,
                    struct worker_sink *sink);
 // A number for an operation of the worker itself in this session: from 2^43 on.
 uint64_t worker_own_number(struct worker_session *session);
-// A task has ended; err->code POD_OK: well.
+// A task has ended; err->code POD_OK: it succeeded.
 void worker_task_done(struct worker_op *op, const struct pod_err *err);
 // Writes the blob to a buffer by the driver's number of it, at once.
 void worker_driver_write(struct worker *worker, uint64_t driver_buffer,
@@ -241,24 +247,25 @@ void worker_driver_write(struct worker *worker, uint64_t driver_buffer,
                          void (*done)(void *arg,
                                       const struct pod_driver_result *result),
                          void *arg);
-// Answers a request that was refused before it could be one, and remembers its
-// number as failed. Only its number and origin are looked at.
+// Answers a request that was refused before it could be submitted, and
+// remembers its number as failed. Only its number and origin are used.
 void worker_refuse(struct worker_session *session,
                    const struct worker_request *refused,
                    const struct pod_err *err, struct worker_sink *sink);
-// The core of a load that has come, whether it was made yet or not; false:
-// there is none.
+// The core of a load that was submitted, whether it is made yet or not; false:
+// there is no such load.
 bool worker_loaded_core(struct worker_session *session, uint64_t number,
                         uint32_t *out_core);
-// Asks for the end of an operation; unknown and ended ones are ignored.
+// Asks to stop an operation; unknown and ended ones are ignored.
 void worker_cancel(struct worker_session *session, uint64_t number);
-// The client has heard of everything below `number` and will not wait for it.
+// The client knows the outcome of everything below `number` and will not wait
+// for it: the worker may forget it.
 void worker_forget(struct worker_session *session, uint64_t number);
 
 // ------------------------------------------------------------------ for others
 
-// A client has come ("OPENED") or had everything ended ("RESET"), says the log.
-// Session 0: all clients.
+// Logs that a client has come ("OPENED") or was reset ("RESET"). Session 0: all
+// clients.
 void worker_log_client(uint64_t session, const char *peer, const char *state);
 
 struct worker_load {

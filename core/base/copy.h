@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Copying large blocks of memory.
+// SPDX-License-Identifier: Apache-2.0
+// Copying large blocks of memory.
 #ifndef POD_BASE_COPY_H
 #define POD_BASE_COPY_H
 

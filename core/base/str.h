@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Growing text, and checks of text from
-// outside.
+// SPDX-License-Identifier: Apache-2.0
+// Growing text, and checks of text from outside.
 #ifndef POD_BASE_STR_H
 #define POD_BASE_STR_H
 

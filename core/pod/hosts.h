@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Hosts, chips and cores: their present
-// state, and what can be done with hosts while the pod runs.
+// SPDX-License-Identifier: Apache-2.0
+// Hosts, chips and cores: their present state, and what can be done with hosts
+// while the pod runs.
 #ifndef POD_POD_HOSTS_H
 #define POD_POD_HOSTS_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Reading the pod: events, handles, graphs,
-// lists of them, dependencies, and the bytes kept by reads.
+// SPDX-License-Identifier: Apache-2.0
+// Reading the pod: events, handles, graphs, lists of them, dependencies, and
+// the bytes kept by reads.
 //
 // Views are copies; the caller frees each with its own _fini. One block of
 // memory holds all that a view points to.
