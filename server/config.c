@@ -351,8 +351,54 @@ void pod_config_text(const struct pod_setting *table, size_t count,
                            (const char *)settings + table[i].offset);
 }
 
+static const char *config_value_name(enum pod_setting_type type)
+{
+    switch (type) {
+    case POD_SETTING_FLAG:
+        return "";
+    case POD_SETTING_TEXT:
+    case POD_SETTING_LIST:
+        return " TEXT";
+    case POD_SETTING_COUNT:
+        return " NUMBER";
+    case POD_SETTING_BYTES:
+        return " SIZE";
+    case POD_SETTING_DURATION:
+        return " TIME";
+    }
+    return "";
+}
+
+// Prints text in lines of words from a column on, which the cursor is at.
+static void config_print_wrapped(const char *text, int column, int width)
+{
+    int at = column;
+
+    while (*text != '\0') {
+        int word = (int)strcspn(text, " ");
+        if (at > column && at + 1 + word > width) {
+            printf("\n%*s", column, "");
+            at = column;
+        } else if (at > column) {
+            printf(" ");
+            at++;
+        }
+        printf("%.*s", word, text);
+        at += word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    printf("\n");
+}
+
 void pod_config_help(const struct pod_setting *table, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        printf("  --%-20s %s\n", table[i].name, table[i].help);
+    enum { COLUMN = 36, WIDTH = 80 };
+
+    for (size_t i = 0; i < count; i++) {
+        int used =
+            printf("  --%s%s", table[i].name, config_value_name(table[i].type));
+        printf("%*s", used < COLUMN ? COLUMN - used : 1, "");
+        config_print_wrapped(table[i].help, COLUMN, WIDTH);
+    }
 }

@@ -30,7 +30,7 @@ struct pod_setting {
         *name; // "staging-bytes"; PREFIX_STAGING_BYTES in the environment
     enum pod_setting_type type;
     size_t offset;    // of its variable in the settings struct
-    const char *help; // one line
+    const char *help; // what it is, and [its default]
     // Checks the value's meaning; NULL: none needed. The variable is set.
     enum pod_code (*check)(const void *settings, struct pod_err *err);
 };
@@ -55,7 +55,7 @@ void pod_config_fini(const struct pod_setting *table, size_t count,
 void pod_config_text(const struct pod_setting *table, size_t count,
                      const void *settings, struct pod_str *out_text);
 
-// Prints the table for --help.
+// Prints the table for --help, wrapped to 80 columns.
 void pod_config_help(const struct pod_setting *table, size_t count);
 
 #endif

@@ -35,11 +35,11 @@ static enum pod_code token_check_scope(const void *settings,
 static const struct pod_setting token_table[] = {
     {"help", POD_SETTING_FLAG, AT(help), "print this and exit", NULL},
     {"scope", POD_SETTING_TEXT, AT(scope),
-     "read (look), write (operations too) or admin (hosts and reset too)",
+     "read (look only), write (also submit) or admin (also change hosts and "
+     "reset the pod)",
      token_check_scope},
     {"token-file", POD_SETTING_TEXT, AT(token_file),
-     "file of hashes that podd --token-file reads; made if it is missing",
-     NULL},
+     "file of hashes for podd --token-file; made if it is missing", NULL},
 };
 enum { TOKEN_TABLE_COUNT = sizeof(token_table) / sizeof(token_table[0]) };
 
