@@ -183,6 +183,15 @@ static bool time_literal(const char **at, const char *set)
     return true;
 }
 
+static int time_days_of_month(const struct tm *parts)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int year = parts->tm_year;
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+    return days[parts->tm_mon - 1] + (leap && parts->tm_mon == 2);
+}
+
 static bool time_date(const char **at, struct tm *parts)
 {
     return time_digits(at, 4, &parts->tm_year) && time_literal(at, "-") &&
@@ -191,7 +200,8 @@ static bool time_date(const char **at, struct tm *parts)
            time_digits(at, 2, &parts->tm_hour) && time_literal(at, ":") &&
            time_digits(at, 2, &parts->tm_min) && time_literal(at, ":") &&
            time_digits(at, 2, &parts->tm_sec) && parts->tm_mon >= 1 &&
-           parts->tm_mon <= 12 && parts->tm_mday >= 1 && parts->tm_mday <= 31 &&
+           parts->tm_mon <= 12 && parts->tm_mday >= 1 &&
+           parts->tm_mday <= time_days_of_month(parts) &&
            parts->tm_hour <= 23 && parts->tm_min <= 59 && parts->tm_sec <= 60;
 }
 
