@@ -231,6 +231,10 @@ static enum pod_code config_line(struct config_reader *reader, const char *path,
     if (setting == NULL)
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
                            "%s:%d: '%s': unknown setting", path, number, name);
+    if (strcmp(name, "config") == 0)
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                           "%s:%d: 'config': a file cannot name another", path,
+                           number);
     char source[300];
     snprintf(source, sizeof(source), "%s in %s:%d", name, path, number);
     return config_set(reader, setting, source, value, err);
@@ -254,6 +258,9 @@ static enum pod_code config_file(struct config_reader *reader, const char *path,
         if (total > CONFIG_MAX_FILE_BYTES)
             code = pod_err_set(err, POD_REASON_BAD_PARAMETER,
                                "--config '%s': larger than 1 MiB", path);
+        else if (strlen(line) != (size_t)length)
+            code = pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                               "%s:%d: has a zero byte", path, number + 1);
         else
             code = config_line(reader, path, ++number, line, err);
     }

@@ -3,15 +3,20 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "core/base/log.h"
 #include "core/base/str.h"
+
+// What fits a socket's address, with its end.
+enum { FLAGS_MAX_PATH = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1 };
 
 enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
 {
     const char *colon = strrchr(listen, ':');
     uint64_t port = 0;
-    if (strncmp(listen, "unix:", 5) == 0 && listen[5] != '\0')
+    if (strncmp(listen, "unix:", 5) == 0 && listen[5] != '\0' &&
+        strlen(listen + 5) <= FLAGS_MAX_PATH)
         return POD_OK;
     if (colon != NULL && colon != listen &&
         (strcmp(colon, ":0") == 0 ||
@@ -20,7 +25,8 @@ enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
         return POD_OK;
     return pod_err_set(err, POD_REASON_BAD_PARAMETER,
                        "expected ADDRESS:PORT with a port of 0 to 65535, or "
-                       "unix:PATH");
+                       "unix:PATH of at most %d bytes",
+                       FLAGS_MAX_PATH);
 }
 
 bool flags_is_loopback(const char *address)

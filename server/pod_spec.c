@@ -155,9 +155,24 @@ static enum pod_code spec_option(struct spec_piece name,
     return good ? POD_OK : spec_fault(whole, expected, err);
 }
 
-static enum pod_code spec_options(const char *at, struct pod_spec *spec,
+// Whether an option stands before `name` in the list, too.
+static bool spec_is_again(const char *list, struct spec_piece name)
+{
+    while (list < name.text) {
+        struct spec_piece earlier = {list, strcspn(list, "=,")};
+        if (earlier.length == name.length &&
+            memcmp(earlier.text, name.text, name.length) == 0)
+            return true;
+        list += strcspn(list, ",") + 1;
+    }
+    return false;
+}
+
+static enum pod_code spec_options(const char *list, struct pod_spec *spec,
                                   struct pod_err *err)
 {
+    const char *at = list;
+
     while (*at != '\0') {
         struct spec_piece whole = {at, strcspn(at, ",")};
         const char *equals = memchr(at, '=', whole.length);
@@ -165,6 +180,8 @@ static enum pod_code spec_options(const char *at, struct pod_spec *spec,
             return spec_fault(whole, "expected option=value", err);
         struct spec_piece name = {at, (size_t)(equals - at)};
         struct spec_piece value = {equals + 1, whole.length - name.length - 1};
+        if (spec_is_again(list, name))
+            return spec_fault(whole, "the option stands there twice", err);
         enum pod_code code = spec_option(name, value, whole, spec, err);
         if (code != POD_OK)
             return code;

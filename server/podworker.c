@@ -2,6 +2,7 @@
 // podworker: the devices of one host behind gRPC. Reads the settings, wires
 // the parts, waits for a signal, and takes it all down again in order.
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,10 +95,15 @@ static enum pod_code podworker_slice(const struct podworker_settings *settings,
          host_id > WORKER_SLICE_MAX_CHIPS))
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
                            "--host-id '%s': expected a number", host);
-    if (settings->hosts > WORKER_SLICE_MAX_CHIPS ||
-        settings->cores_per_chip > WORKER_SLICE_MAX_CORES_PER_CHIP)
+    if (settings->hosts > WORKER_SLICE_MAX_CHIPS)
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "--hosts or --cores-per-chip is too large");
+                           "--hosts '%" PRIu64 "': expected at most %d",
+                           settings->hosts, WORKER_SLICE_MAX_CHIPS);
+    if (settings->cores_per_chip > WORKER_SLICE_MAX_CORES_PER_CHIP)
+        return pod_err_set(
+            err, POD_REASON_BAD_PARAMETER,
+            "--cores-per-chip '%" PRIu64 "': expected at most %d",
+            settings->cores_per_chip, WORKER_SLICE_MAX_CORES_PER_CHIP);
     *out_slice = (struct worker_slice){
         .x = mesh[0],
         .y = mesh[1],

@@ -83,6 +83,31 @@ static enum pod_code settings_check_origin(const void *settings,
                        "expected http:// or https:// and HOST[:PORT]");
 }
 
+// As a Host header has it, but for the port, which is not compared.
+static enum pod_code settings_check_host(const void *settings,
+                                         struct pod_err *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    const struct pod_setting_list *list =
+        &((const struct podd_settings *)settings)->allowed_hosts;
+    const char *name = list->items[list->count - 1];
+    bool is_v6 = name[0] == '[';
+    const char *at = name + is_v6;
+    size_t length = strspn(at, letters);
+
+    while (at[length] != '\0' &&
+           strchr(is_v6 ? ":." : "-._", at[length]) != NULL) {
+        length++;
+        length += strspn(at + length, letters);
+    }
+    if (length > 0 && strcmp(at + length, is_v6 ? "]" : "") == 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
+                       "expected a name, an IPv4 address or an [IPv6 address], "
+                       "without a port");
+}
+
 static enum pod_code settings_check_log_format(const void *settings,
                                                struct pod_err *err)
 {
@@ -148,7 +173,8 @@ static const struct pod_setting settings_table[] = {
     {"insecure", POD_SETTING_FLAG, AT(insecure),
      "allow plain text beyond this machine, to users and to workers", NULL},
     {"allowed-host", POD_SETTING_LIST, AT(allowed_hosts),
-     "another host name by which users reach it; may be repeated", NULL},
+     "another host name by which users reach it; may be repeated",
+     settings_check_host},
     {"allowed-origin", POD_SETTING_LIST, AT(allowed_origins),
      "SCHEME://HOST[:PORT] whose pages may use the API (CORS); may be repeated",
      settings_check_origin},

@@ -153,6 +153,22 @@ static void file_refused(const char *text, const char *name, const char *value)
     teardown(NULL);
 }
 
+// What stands behind a zero byte would be passed over.
+static void test_a_zero_byte_in_a_file(void **state)
+{
+    static const char bytes[] = "listen = a:1\ndev = true\0 # or is it\n";
+    char path[] = "/tmp/podd-config-XXXXXX";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, sizeof(bytes) - 1), sizeof(bytes) - 1);
+    close(fd);
+    enum pod_code code = READ("--config", path);
+    unlink(path);
+    refused(code, ":2", "zero byte");
+}
+
 static void test_file_faults_name_the_line(void **state)
 {
     (void)state;
@@ -160,6 +176,7 @@ static void test_file_faults_name_the_line(void **state)
     file_refused("\nlisten\n", ":2", "name = value");
     file_refused("history-count = x\n", "history-count in", "'x'");
     file_refused("listen = a:1\nlisten = b:1\n", "listen in", "twice");
+    file_refused("listen = a:1\nconfig = x\n", ":2", "'config'");
     refused(READ("--config", "/nonexistent/podd.conf"), "--config",
             "No such file");
 }
@@ -172,6 +189,7 @@ int main(void)
         cmocka_unit_test_teardown(test_flags_win_over_environment_over_file,
                                   teardown),
         cmocka_unit_test_teardown(test_file_faults_name_the_line, teardown),
+        cmocka_unit_test_teardown(test_a_zero_byte_in_a_file, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,7 @@ static void test_faults_name_the_piece(void **state)
         {"local:1x1x1,device=tpu", "'device=tpu': expected reference or auto"},
         {"local:1x1x1,nonsense=1", "'nonsense=1'"},
         {"local:1x1x1,hosts", "'hosts'"},
+        {"local:1x1x1,hosts=1,cores=2,hosts=1", "'hosts=1': the option"},
         {"local:1x1x1,hosts=1025", "'hosts=1025': expected 1 to 1024"},
         {"local:1x1x1,latency=1d", "'latency=1d': expected a duration"},
         {"local:1x1x1,flops=1Q", "'flops=1Q': expected operations a second"},

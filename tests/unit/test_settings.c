@@ -18,6 +18,9 @@
 
 enum { ARGS_MAX = 12 };
 
+#define NAME_OF_27  "/abcdefghijklmnopqrstuvwxyz"
+#define PATH_OF_108 NAME_OF_27 NAME_OF_27 NAME_OF_27 NAME_OF_27
+
 static char folder[] = "/tmp/podd-settings-XXXXXX";
 static char tokens[64];
 static char cert[64];
@@ -95,6 +98,8 @@ static void test_what_is_served(void **state)
         {"--dev", "--rate-limit", "1000000"},
         {"--dev", "--allowed-origin", "https://pod.example", "--allowed-origin",
          "http://[::1]:3000"},
+        {"--dev", "--allowed-host", "Pod_1.example", "--allowed-host",
+         "[fd00::1]", "--allowed-host", "10.0.0.1"},
     };
     char text[POD_ERR_TEXT_BYTES];
 
@@ -132,6 +137,12 @@ static void test_what_is_refused(void **state)
         {{"--dev", "--listen", "127.0.0.1:65536"}, "65535"},
         {{"--dev", "--listen", "unix:"}, "--listen 'unix:'"},
         {{"--dev", "--rate-limit", "1000001"}, "at most 1000000"},
+        {{"--dev", "--listen", "unix:" PATH_OF_108}, "at most 107 bytes"},
+        {{"--dev", "--allowed-host", "pod:8480"}, "--allowed-host 'pod:8480'"},
+        {{"--dev", "--allowed-host", "http://pod"}, "without a port"},
+        {{"--dev", "--allowed-host", "[fd00::1"}, "without a port"},
+        {{"--dev", "--allowed-host", "[]"}, "without a port"},
+        {{"--dev", "--allowed-host", "a b"}, "without a port"},
         {{"--dev", "--allowed-origin", "*"}, "--allowed-origin '*'"},
         {{"--dev", "--allowed-origin", "https://"}, "expected http"},
         {{"--dev", "--allowed-origin", "https://*.example"}, "expected http"},

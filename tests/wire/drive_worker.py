@@ -740,6 +740,8 @@ def case_wrong_flags():
         (["--chips", "2by2"], ["--chips", "2by2"]),
         (["--chips", "3x1x1", "--hosts", "2"], ["--chips", "3x1x1"]),
         (["--host-id", "1"], ["--host-id", "1"]),
+        (["--hosts", "4097"], ["--hosts", "4097"]),
+        (["--cores-per-chip", "65"], ["--cores-per-chip", "65"]),
         (["--device", "abacus"], ["device", "abacus"]),
         (["--tls-cert", "nothing"], ["--tls-cert", "--tls-key"]),
         (["--no-such-flag"], ["no-such-flag"]),
