@@ -142,7 +142,13 @@ static int token_make(const struct token_settings *settings)
         return TOKEN_FAILURE;
     }
     printf("%s\n", token);
-    return fflush(stdout) == 0 ? 0 : TOKEN_FAILURE;
+    if (fflush(stdout) == 0)
+        return 0;
+    fprintf(stderr,
+            "podd token add: cannot print the token: %s; take its line, the "
+            "last one, out of %s\n",
+            strerror(errno), settings->token_file);
+    return TOKEN_FAILURE;
 }
 
 static int token_run(int argc, const char *const *argv,

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -314,6 +315,38 @@ static void test_half_a_line_is_taken_back(void **state)
     assert_int_equal(add("admin", path, made, sizeof(made)), 0);
 }
 
+// Its hash stands in the file by then, so it is said what to do. In a process
+// of its own: a failed write leaves the bytes in stdout's buffer.
+static void test_a_token_that_cannot_be_told(void **state)
+{
+    char text[256];
+    int full = open("/dev/full", O_WRONLY);
+    int fd = open(in_folder("stdout"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int status = 0;
+
+    (void)state;
+    assert_true(full >= 0 && fd >= 0);
+    (void)fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)dup2(full, STDOUT_FILENO);
+        (void)dup2(fd, STDERR_FILENO);
+        char path[128];
+        (void)snprintf(path, sizeof(path), "%s", in_folder("added"));
+        const char *const add_one[] = {"token",        "add", "--scope", "read",
+                                       "--token-file", path,  NULL};
+        _exit(pod_token_main(6, add_one));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), 1);
+    ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
+    assert_non_null(strstr(text, "cannot print the token: No space left"));
+    assert_non_null(strstr(text, in_folder("added")));
+    (void)close(full);
+    (void)close(fd);
+}
+
 static void test_command_refuses(void **state)
 {
     static const char *const none[] = {"token", NULL};
@@ -401,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_sees_that_a_file_changed),
         cmocka_unit_test(test_adds_tokens),
         cmocka_unit_test(test_half_a_line_is_taken_back),
+        cmocka_unit_test(test_a_token_that_cannot_be_told),
         cmocka_unit_test(test_command_refuses),
         cmocka_unit_test(test_sessions),
     };
