@@ -2,14 +2,20 @@
 #include "server/flags.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
 #include "core/base/log.h"
+#include "core/base/mem.h"
 #include "core/base/str.h"
 
-// What fits a socket's address, with its end.
-enum { FLAGS_MAX_PATH = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1 };
+enum {
+    // What fits a socket's address, with its end.
+    FLAGS_MAX_PATH = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
+    FLAGS_MAX_PEM = 1 << 20,
+};
 
 enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
 {
@@ -44,6 +50,47 @@ bool flags_is_loopback(const char *address)
     memcpy(host, address, length);
     host[length] = '\0';
     return inet_pton(AF_INET, host, &ip) == 1 && ntohl(ip.s_addr) >> 24 == 127;
+}
+
+static enum pod_code flags_read_open(FILE *file, char **out_text,
+                                     struct pod_err *err)
+{
+    char *text = pod_malloc(FLAGS_MAX_PEM + 1);
+
+    if (text == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    errno = 0;
+    size_t length = fread(text, 1, FLAGS_MAX_PEM + 1, file);
+    const char *fault = ferror(file)             ? strerror(errno)
+                        : length == 0            ? "is empty"
+                        : length > FLAGS_MAX_PEM ? "is longer than 1 MiB"
+                                                 : NULL;
+    if (fault != NULL) {
+        pod_free(text);
+        return pod_err_set(err, POD_REASON_BAD_PARAMETER, "%s", fault);
+    }
+    text[length] = '\0';
+    *out_text = text;
+    return POD_OK;
+}
+
+enum pod_code flags_read_pem(const char *flag, const char *path,
+                             char **out_text, struct pod_err *err)
+{
+    if (path == NULL) {
+        *out_text = NULL;
+        return POD_OK;
+    }
+    FILE *file = fopen(path, "re");
+    enum pod_code code =
+        file != NULL
+            ? flags_read_open(file, out_text, err)
+            : pod_err_set(err, POD_REASON_BAD_PARAMETER, "%s", strerror(errno));
+    if (code != POD_OK)
+        pod_err_wrap(err, "%s '%s'", flag, path);
+    if (file != NULL)
+        (void)fclose(file);
+    return code;
 }
 
 enum pod_code flags_check_log_format(const char *format, struct pod_err *err)

@@ -15,6 +15,13 @@ enum pod_code flags_check_listen(const char *listen, struct pod_err *err)
 // 127.example.org may be anybody's, and so may 127.1).
 bool flags_is_loopback(const char *address);
 
+// Reads a PEM file, of at most 1 MiB, that a flag names; free the text with
+// pod_free. No path: no text. BAD_PARAMETER names the flag and the file;
+// OUT_OF_MEMORY.
+enum pod_code flags_read_pem(const char *flag, const char *path,
+                             char **out_text, struct pod_err *err)
+    __attribute__((warn_unused_result));
+
 // text or json; error, warn, info or debug. BAD_PARAMETER.
 enum pod_code flags_check_log_format(const char *format, struct pod_err *err)
     __attribute__((warn_unused_result));

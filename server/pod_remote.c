@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pod_remote.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -182,38 +181,6 @@ const char *pod_remote_beyond_loopback(const struct pod_remote *remote)
 
 // --------------------------------------------------------------- certificates
 
-static enum pod_code remote_read_open(FILE *file, const char *path,
-                                      char **out_text, struct pod_err *err)
-{
-    char *text = pod_malloc(POD_REMOTE_MAX_PEM + 1);
-
-    if (text == NULL)
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
-    size_t length = fread(text, 1, POD_REMOTE_MAX_PEM + 1, file);
-    if (ferror(file) || length > POD_REMOTE_MAX_PEM) {
-        pod_free(text);
-        return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                           "'%s': cannot be read, or is over 1 MiB", path);
-    }
-    text[length] = '\0';
-    *out_text = text;
-    return POD_OK;
-}
-
-static enum pod_code remote_read(const char *path, char **out_text,
-                                 struct pod_err *err)
-{
-    if (path == NULL)
-        return POD_OK;
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return pod_err_set(err, POD_REASON_BAD_PARAMETER, "'%s': %s", path,
-                           strerror(errno));
-    enum pod_code code = remote_read_open(file, path, out_text, err);
-    (void)fclose(file);
-    return code;
-}
-
 static enum pod_code remote_hub(const struct pod_remote_tls *files,
                                 bool trusts_order, struct pod_workers *workers,
                                 struct pod_err *err)
@@ -221,12 +188,12 @@ static enum pod_code remote_hub(const struct pod_remote_tls *files,
     char *ca = NULL;
     char *cert = NULL;
     char *key = NULL;
-    enum pod_code code = remote_read(files->ca, &ca, err);
+    enum pod_code code = flags_read_pem("--worker-tls-ca", files->ca, &ca, err);
 
     if (code == POD_OK)
-        code = remote_read(files->cert, &cert, err);
+        code = flags_read_pem("--worker-tls-cert", files->cert, &cert, err);
     if (code == POD_OK)
-        code = remote_read(files->key, &key, err);
+        code = flags_read_pem("--worker-tls-key", files->key, &key, err);
     const struct rpc_tls tls = {.ca = ca, .cert = cert, .key = key};
     if (code == POD_OK)
         code = pod_grpc_hub_new(ca == NULL ? NULL : &tls, &workers->hub, err);

@@ -17,7 +17,6 @@ enum {
     POD_REMOTE_MAX_HOSTS = 1024,
     POD_REMOTE_MAX_ADDRESS = 300,
     POD_REMOTE_ADDRESS_BYTES = 320, // with a port and its end
-    POD_REMOTE_MAX_PEM = 1 << 20,   // bytes of a file
 };
 
 struct pod_remote {

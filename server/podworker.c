@@ -22,7 +22,7 @@
 enum {
     PODWORKER_EXIT_FAILURE = 1,
     PODWORKER_EXIT_USAGE = 2,
-    PODWORKER_MAX_PEM = 1 << 20,
+    PODWORKER_PEMS = 3, // certificate, key, client CA
 };
 
 struct podworker_settings {
@@ -214,6 +214,38 @@ static int podworker_usage(const char *text)
     return PODWORKER_EXIT_USAGE;
 }
 
+static enum pod_code
+podworker_read_pems(const struct podworker_settings *settings,
+                    char *out_pem[PODWORKER_PEMS], struct pod_err *err)
+{
+    enum pod_code code =
+        flags_read_pem("--tls-cert", settings->tls_cert, &out_pem[0], err);
+
+    if (code == POD_OK)
+        code = flags_read_pem("--tls-key", settings->tls_key, &out_pem[1], err);
+    if (code == POD_OK)
+        code = flags_read_pem("--tls-client-ca", settings->tls_client_ca,
+                              &out_pem[2], err);
+    return code;
+}
+
+static void podworker_free_pems(char *pem[PODWORKER_PEMS])
+{
+    for (int i = 0; i < PODWORKER_PEMS; i++)
+        pod_free(pem[i]);
+}
+
+static enum pod_code
+podworker_check_files(const struct podworker_settings *settings,
+                      struct pod_err *err)
+{
+    char *pem[PODWORKER_PEMS] = {NULL};
+    enum pod_code code = podworker_read_pems(settings, pem, err);
+
+    podworker_free_pems(pem);
+    return code;
+}
+
 // What the settings mean together. -1: go on, else the exit code.
 static int podworker_check(const struct podworker_settings *settings)
 {
@@ -235,6 +267,8 @@ static int podworker_check(const struct podworker_settings *settings)
                 listen);
         return PODWORKER_EXIT_USAGE;
     }
+    if (podworker_check_files(settings, &err) != POD_OK)
+        return podworker_usage(err.text);
     return settings->check_config ? 0 : -1;
 }
 
@@ -251,41 +285,8 @@ struct podworker {
     struct peers *peers;
     struct pod_gang_hub *hub;
     struct gang_links *gangs;
-    char *pem[3]; // certificate, key, client CA
+    char *pem[PODWORKER_PEMS];
 };
-
-static enum pod_code podworker_read_pem(const char *path, char **out_text,
-                                        struct pod_err *err)
-{
-    if (path == NULL)
-        return POD_OK;
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return pod_err_set(err, POD_REASON_BAD_PARAMETER, "'%s': %s", path,
-                           strerror(errno));
-    char *text = pod_calloc(1, PODWORKER_MAX_PEM + 1);
-    size_t length = text != NULL ? fread(text, 1, PODWORKER_MAX_PEM, file) : 0;
-    bool whole = text != NULL && feof(file);
-    (void)fclose(file);
-    *out_text = text;
-    if (whole && length > 0)
-        return POD_OK;
-    return pod_err_set(err, POD_REASON_BAD_PARAMETER,
-                       "'%s' is empty, unreadable or longer than %d bytes",
-                       path, PODWORKER_MAX_PEM);
-}
-
-static enum pod_code podworker_read_pems(struct podworker *program,
-                                         struct pod_err *err)
-{
-    const char *const paths[] = {program->settings.tls_cert,
-                                 program->settings.tls_key,
-                                 program->settings.tls_client_ca};
-    enum pod_code code = POD_OK;
-    for (size_t i = 0; i < 3 && code == POD_OK; i++)
-        code = podworker_read_pem(paths[i], &program->pem[i], err);
-    return code;
-}
 
 static enum pod_code podworker_make_driver(struct podworker *program,
                                            const struct host_share *share,
@@ -406,7 +407,7 @@ static enum pod_code podworker_make(struct podworker *program,
     enum pod_code code =
         podworker_slice(&program->settings, &program->slice, err);
     if (code == POD_OK)
-        code = podworker_read_pems(program, err);
+        code = podworker_read_pems(&program->settings, program->pem, err);
     if (code == POD_OK)
         code = podworker_make_worker(program, err);
     if (code == POD_OK)
@@ -433,8 +434,7 @@ static void podworker_fini(struct podworker *program)
     pod_service_free(program->pods);
     gang_links_free(program->gangs);
     pod_gang_hub_unref(program->hub);
-    for (size_t i = 0; i < 3; i++)
-        pod_free(program->pem[i]);
+    podworker_free_pems(program->pem);
 }
 
 static void podworker_log_start(const struct podworker_settings *settings)

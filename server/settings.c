@@ -7,6 +7,7 @@
 #include "api/auth.h"
 #include "api/tls.h"
 #include "core/base/clock.h"
+#include "core/base/mem.h"
 #include "core/base/str.h"
 #include "server/flags.h"
 #include "server/pod_remote.h"
@@ -288,6 +289,27 @@ static enum pod_code settings_check_reach(const struct podd_settings *settings,
     return POD_OK;
 }
 
+static enum pod_code settings_check_pems(const struct podd_settings *settings,
+                                         struct pod_err *err)
+{
+    const struct {
+        const char *flag;
+        const char *path;
+    } files[] = {
+        {"--worker-tls-ca", settings->worker_tls_ca},
+        {"--worker-tls-cert", settings->worker_tls_cert},
+        {"--worker-tls-key", settings->worker_tls_key},
+    };
+    enum pod_code code = POD_OK;
+
+    for (size_t i = 0; i < 3 && code == POD_OK; i++) {
+        char *text = NULL;
+        code = flags_read_pem(files[i].flag, files[i].path, &text, err);
+        pod_free(text);
+    }
+    return code;
+}
+
 // Files that podd would not start with.
 static enum pod_code settings_check_files(const struct podd_settings *settings,
                                           struct pod_err *err)
@@ -295,11 +317,14 @@ static enum pod_code settings_check_files(const struct podd_settings *settings,
     struct api_auth auth = {.on = false};
     struct api_tls *tls = NULL;
     enum pod_code code = api_auth_init(&auth, settings->token_file, false, err);
-    if (code == POD_OK && settings->tls_cert != NULL)
+    if (code == POD_OK && settings->tls_cert != NULL) {
         code = api_tls_new(settings->tls_cert, settings->tls_key, &tls, err);
+        if (code != POD_OK)
+            pod_err_wrap(err, "--tls-cert, --tls-key");
+    }
     api_auth_fini(&auth);
     api_tls_free(tls);
-    return code;
+    return code == POD_OK ? settings_check_pems(settings, err) : code;
 }
 
 static enum pod_code

@@ -750,7 +750,9 @@ def case_wrong_flags():
         for word in words:
             equal(word in line, True, f"{word!r} in {line!r}")
     missing = ["--tls-cert", "/nowhere/a", "--tls-key", "/nowhere/b"]
-    equal("/nowhere/a" in refused(*missing), True, "missing certificate")
+    for check in ([], ["--check-config"]):
+        line = refused(*missing, *check)
+        equal("--tls-cert '/nowhere/a'" in line, True, line)
 
 
 def case_listens_beyond_loopback_if_asked():
