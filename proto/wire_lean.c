@@ -29,8 +29,11 @@ struct lean_field {
     size_t size;
 };
 
-// The field of that number and as many bytes as bulk has, of which there must
-// be one; none that is smaller unless there may be `many`.
+_Static_assert(WIRE_LEAN_BULK_BYTES > WIRE_LEAN_BYTES,
+               "two bulks cannot be left: one has no room beside the other");
+
+// The last field of that number and as many bytes as bulk has; none may be
+// smaller, unless there may be `many`.
 static bool lean_find(struct pod_wire_cursor cursor, uint32_t number, bool many,
                       struct lean_field *out_field)
 {
@@ -44,7 +47,7 @@ static bool lean_find(struct pod_wire_cursor cursor, uint32_t number, bool many,
         bool big = field.size >= WIRE_LEAN_BULK_BYTES;
         if (field.number != number || (many && !big))
             continue;
-        if (found || !big)
+        if (!big)
             return false;
         found = true;
         out_field->head = head;

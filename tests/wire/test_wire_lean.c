@@ -198,7 +198,7 @@ static void test_a_field_twice_stays_whole(void **state)
     Pod__Worker__V1__FetchResponse response =
         POD__WORKER__V1__FETCH_RESPONSE__INIT;
     static unsigned char data[BULK];
-    static unsigned char bytes[BULK + 64];
+    static unsigned char bytes[2 * BULK + 64];
 
     (void)state;
     response.data = (ProtobufCBinaryData){.data = data, .len = BULK};
@@ -208,6 +208,8 @@ static void test_a_field_twice_stays_whole(void **state)
     assert_int_equal(lean.bulk_begin, size - BULK);
     memcpy(bytes + size, more, sizeof(more));
     assert_false(lean_of(bytes, size + sizeof(more), &only, &lean));
+    memcpy(bytes + size, bytes, size);
+    assert_false(lean_of(bytes, 2 * size, &only, &lean));
 }
 
 // Whatever comes: nothing outside is touched, and what is said lies inside.
