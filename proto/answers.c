@@ -62,7 +62,8 @@ static void answers_started(struct answers *answers,
 {
     struct worker_answer started = *answer;
     started.started = true;
-    rpc_stream_send_soon(answers->stream, answers->pack(answers, &started));
+    rpc_stream_send_soon(answers->stream,
+                         answers->ways->pack(answers, &started));
 }
 
 static void answers_answer(struct worker_sink *sink,
@@ -76,15 +77,15 @@ static void answers_answer(struct worker_sink *sink,
     }
     if (answer->started)
         return;
-    rpc_stream_send(answers->stream, answers->pack(answers, &done));
+    rpc_stream_send(answers->stream, answers->ways->pack(answers, &done));
     answers_finish_if(answers, true);
 }
 
-struct answers *
-answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
-            struct pod_wire_out *(*pack)(struct answers *answers,
-                                         const struct worker_answer *answer),
-            void *service)
+// One reference, for the stream's events. NULL: no memory.
+static struct answers *answers_new(struct answers_list *list,
+                                   const struct answers_ways *ways,
+                                   void *service,
+                                   struct rpc_stream *owned_stream)
 {
     struct answers *answers = pod_calloc(1, sizeof(*answers));
     if (answers == NULL)
@@ -97,7 +98,7 @@ answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
     atomic_init(&answers->joins, false);
     answers->list = list;
     answers->stream = owned_stream;
-    answers->pack = pack;
+    answers->ways = ways;
     answers->service = service;
     pod_mutex_lock(&list->lock);
     pod_list_push_back(&list->streams, &answers->link);
@@ -145,14 +146,6 @@ void answers_expect(struct answers *answers)
     pod_mutex_unlock(&answers->lock);
 }
 
-void answers_last(struct answers *answers)
-{
-    pod_mutex_lock(&answers->lock);
-    answers->last = true;
-    pod_mutex_unlock(&answers->lock);
-    answers_finish_if(answers, false);
-}
-
 // The first stream of the session that has not been told, with a reference.
 static struct answers *answers_find(struct answers_list *list,
                                     const struct worker_session *session)
@@ -184,13 +177,40 @@ void answers_end_session(struct answers_list *list,
     }
 }
 
-void answers_reject(struct answers *answers, const struct pod_err *err)
+// --------------------------------------------------- the events of a stream
+
+static void answers_message(void *arg, const void *data, size_t size)
 {
-    rpc_stream_finish(answers->stream, err->code, err->text);
+    struct answers *answers = arg;
+    struct pod_err err = POD_ERR_NONE;
+    struct pod_wire_field field;
+    enum pod_code code = POD_OK;
+    size_t at = 0;
+    while (code == POD_OK && pod_wire_next(data, size, &at, &field))
+        code = answers->ways->field(answers, &field, &err);
+    if (code == POD_OK && at != size)
+        code = pod_err_set(&err, POD_REASON_BAD_VALUE,
+                           "the message is malformed at byte %zu", at);
+    if (code != POD_OK)
+        rpc_stream_finish(answers->stream, err.code, err.text);
 }
 
-void answers_ended(struct answers *answers, enum pod_code code)
+// Nothing more will come.
+static void answers_half_closed(void *arg)
 {
+    struct answers *answers = arg;
+    pod_mutex_lock(&answers->lock);
+    answers->last = true;
+    pod_mutex_unlock(&answers->lock);
+    answers_finish_if(answers, false);
+}
+
+static void answers_ended(void *arg, enum pod_code code, const char *text)
+{
+    struct answers *answers = arg;
+    (void)text;
+    if (answers->ways->ended != NULL)
+        answers->ways->ended(answers);
     pod_mutex_lock(&answers->list->lock);
     pod_list_remove(&answers->link);
     pod_mutex_unlock(&answers->list->lock);
@@ -200,4 +220,17 @@ void answers_ended(struct answers *answers, enum pod_code code)
     if (answers->session != NULL)
         worker_stream_ends(answers->session, gone);
     answers_unref(answers);
+}
+
+void answers_open(struct answers_list *list, const struct answers_ways *ways,
+                  void *service, struct rpc_stream *owned_stream,
+                  struct rpc_stream_events *out_events, void **out_arg)
+{
+    struct answers *answers = answers_new(list, ways, service, owned_stream);
+    *out_events = (struct rpc_stream_events){.message = answers_message,
+                                             .half_closed = answers_half_closed,
+                                             .ended = answers_ended};
+    *out_arg = answers;
+    if (answers == NULL)
+        answers_refuse(owned_stream, out_events, out_arg);
 }

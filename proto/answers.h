@@ -12,6 +12,7 @@
 #include "core/base/list.h"
 #include "core/base/lock.h"
 #include "proto/rpc.h"
+#include "proto/wire.h"
 #include "proto/worker.h"
 
 // While so many bytes of answers wait for a client, nothing more is read from
@@ -22,6 +23,21 @@ enum { ANSWERS_HOLD_BYTES = 16 << 20 };
 struct answers_list {
     struct pod_mutex lock;
     struct pod_list streams; // struct answers
+};
+
+struct answers;
+
+// What the services do each in its own way.
+struct answers_ways {
+    // A field of a message that came; an error ends the stream.
+    enum pod_code (*field)(struct answers *answers,
+                           const struct pod_wire_field *field,
+                           struct pod_err *err);
+    // Makes the message of an answer. NULL: no memory.
+    struct pod_wire_out *(*pack)(struct answers *answers,
+                                 const struct worker_answer *answer);
+    // The stream has ended; may be NULL.
+    void (*ended)(struct answers *answers);
 };
 
 struct answers {
@@ -35,9 +51,7 @@ struct answers {
     struct pod_list link; // in the list
     struct answers_list *list;
     struct rpc_stream *stream;
-    // Makes the message of an answer. NULL: no memory.
-    struct pod_wire_out *(*pack)(struct answers *answers,
-                                 const struct worker_answer *answer);
+    const struct answers_ways *ways;
     struct pod_trace *trace; // of the last entry that said one, with a
                              // reference; only the stream's own events use it
     void *service;           // for the owner
@@ -49,13 +63,12 @@ struct answers {
 void answers_list_init(struct answers_list *list);
 void answers_list_fini(struct answers_list *list);
 
-// Takes over the stream's reference. One reference, for the stream's events.
-// NULL: no memory, the stream stays the caller's.
-struct answers *
-answers_new(struct answers_list *list, struct rpc_stream *owned_stream,
-            struct pod_wire_out *(*pack)(struct answers *answers,
-                                         const struct worker_answer *answer),
-            void *service);
+// Begins a stream of a service, as rpc_method.opened. Fields are taken one by
+// one, so that a message of gigabytes does not exist twice in memory. `ways` is
+// a constant.
+void answers_open(struct answers_list *list, const struct answers_ways *ways,
+                  void *service, struct rpc_stream *owned_stream,
+                  struct rpc_stream_events *out_events, void **out_arg);
 
 // Ends a stream for which there is no memory.
 void answers_refuse(struct rpc_stream *owned_stream,
@@ -65,14 +78,8 @@ void answers_refuse(struct rpc_stream *owned_stream,
 void answers_bind(struct answers *answers, struct worker_session *session);
 // An operation has come; its answer will be given to the sink.
 void answers_expect(struct answers *answers);
-// Nothing more will come.
-void answers_last(struct answers *answers);
-// The same for all streams of a session.
+// Nothing more will come on all streams of a session.
 void answers_end_session(struct answers_list *list,
                          const struct worker_session *session);
-// Ends the stream with an error, because its message cannot be used.
-void answers_reject(struct answers *answers, const struct pod_err *err);
-// The stream's `ended` event; gives the event's reference back.
-void answers_ended(struct answers *answers, enum pod_code code);
 
 #endif

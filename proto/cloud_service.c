@@ -149,51 +149,25 @@ static void cloud_query(void *arg, struct rpc_request *request,
 
 // -------------------------------------------------------------------- streams
 
-// Entries are unpacked one by one, so that a message of gigabytes does not
-// exist twice in memory.
-static void cloud_message(void *arg, const void *data, size_t size)
+static enum pod_code cloud_field(struct answers *answers,
+                                 const struct pod_wire_field *field,
+                                 struct pod_err *err)
 {
-    struct answers *answers = arg;
-    struct pod_err err = POD_ERR_NONE;
-    struct pod_wire_field field;
-    enum pod_code code = POD_OK;
-    size_t at = 0;
-    while (code == POD_OK && pod_wire_next(data, size, &at, &field)) {
-        if (field.number == CLOUD_ENTRY_FIELD &&
-            field.wire_type == POD_WIRE_BYTES)
-            code = cloud_entry(answers->service, answers, field.data,
-                               field.size, &err);
-    }
-    if (code == POD_OK && at != size)
-        code = pod_err_set(&err, POD_REASON_BAD_VALUE,
-                           "the message is malformed at byte %zu", at);
-    if (code != POD_OK)
-        answers_reject(answers, &err);
-}
-
-static void cloud_half_closed(void *arg)
-{
-    answers_last(arg);
-}
-
-static void cloud_ended(void *arg, enum pod_code code, const char *text)
-{
-    (void)text;
-    answers_ended(arg, code);
+    if (field->number != CLOUD_ENTRY_FIELD ||
+        field->wire_type != POD_WIRE_BYTES)
+        return POD_OK;
+    return cloud_entry(answers->service, answers, field->data, field->size,
+                       err);
 }
 
 static void cloud_stream(void *arg, struct rpc_stream *owned_stream,
                          struct rpc_stream_events *out_events, void **out_arg)
 {
+    static const struct answers_ways ways = {.field = cloud_field,
+                                             .pack = cloud_pack};
     struct cloud_service *service = arg;
-    struct answers *answers =
-        answers_new(&service->streams, owned_stream, cloud_pack, service);
-    *out_events = (struct rpc_stream_events){.message = cloud_message,
-                                             .half_closed = cloud_half_closed,
-                                             .ended = cloud_ended};
-    *out_arg = answers;
-    if (answers == NULL)
-        answers_refuse(owned_stream, out_events, out_arg);
+    answers_open(&service->streams, &ways, service, owned_stream, out_events,
+                 out_arg);
 }
 
 // --------------------------------------------------------------------- making

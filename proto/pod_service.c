@@ -253,11 +253,11 @@ static enum pod_code pod_bind(struct pod_service *service,
     return POD_OK;
 }
 
-static enum pod_code pod_field(struct pod_service *service,
-                               struct answers *answers,
+static enum pod_code pod_field(struct answers *answers,
                                const struct pod_wire_field *field,
                                struct pod_err *err)
 {
+    struct pod_service *service = answers->service;
     if (field->number == POD_FIELD_SESSION &&
         field->wire_type == POD_WIRE_VARINT)
         return pod_bind(service, answers, field->value, err);
@@ -278,52 +278,24 @@ static enum pod_code pod_field(struct pod_service *service,
     return POD_OK;
 }
 
-static void pod_message(void *arg, const void *data, size_t size)
-{
-    struct answers *answers = arg;
-    struct pod_err err = POD_ERR_NONE;
-    struct pod_wire_field field;
-    enum pod_code code = POD_OK;
-    size_t at = 0;
-    while (code == POD_OK && pod_wire_next(data, size, &at, &field))
-        code = pod_field(answers->service, answers, &field, &err);
-    if (code == POD_OK && at != size)
-        code = pod_err_set(&err, POD_REASON_BAD_VALUE,
-                           "the message is malformed at byte %zu", at);
-    if (code != POD_OK)
-        answers_reject(answers, &err);
-}
-
-static void pod_half_closed(void *arg)
-{
-    answers_last(arg);
-}
-
 // A session ends with its control stream.
-static void pod_ended(void *arg, enum pod_code code, const char *text)
+static void pod_ended(struct answers *answers)
 {
-    struct answers *answers = arg;
-    (void)text;
-    if (answers->session != NULL && answers->control) {
-        struct pod_service *service = answers->service;
-        worker_close(answers->session, "the control stream ended", NULL, NULL);
-        answers_end_session(&service->streams, answers->session);
-    }
-    answers_ended(answers, code);
+    struct pod_service *service = answers->service;
+    if (answers->session == NULL || !answers->control)
+        return;
+    worker_close(answers->session, "the control stream ended", NULL, NULL);
+    answers_end_session(&service->streams, answers->session);
 }
 
 static void pod_stream(void *arg, struct rpc_stream *owned_stream,
                        struct rpc_stream_events *out_events, void **out_arg)
 {
+    static const struct answers_ways ways = {
+        .field = pod_field, .pack = pod_entry_pack, .ended = pod_ended};
     struct pod_service *service = arg;
-    struct answers *answers =
-        answers_new(&service->streams, owned_stream, pod_entry_pack, service);
-    *out_events = (struct rpc_stream_events){.message = pod_message,
-                                             .half_closed = pod_half_closed,
-                                             .ended = pod_ended};
-    *out_arg = answers;
-    if (answers == NULL)
-        answers_refuse(owned_stream, out_events, out_arg);
+    answers_open(&service->streams, &ways, service, owned_stream, out_events,
+                 out_arg);
 }
 
 static void pod_no_gangs(void *arg, struct rpc_stream *owned_stream,
