@@ -43,6 +43,12 @@ const char *api_param(const struct api_request *req, size_t index);
 struct pod_trace *api_trace(struct api_request *req);
 // The first header of this name (any case), or NULL.
 const char *api_request_header(const struct api_request *req, const char *name);
+// All headers of this name as one list ("a, b"), and once the body is read those
+// in the trailer of a chunked body, too; NULL: there are none. It lives as long
+// as the request. OUT_OF_MEMORY.
+enum pod_code api_request_list(struct api_request *req, const char *name,
+                               const char **out_list, struct pod_err *err)
+    __attribute__((warn_unused_result));
 
 // Who sent it: the short name of its token, "uid:1000" for a user known by the
 // Unix socket, or "" where no token is needed.

@@ -75,13 +75,16 @@ struct pod_blob *api_payload_npy(struct api_request *req,
     return plain;
 }
 
-enum pod_code api_payload_undigested(const struct api_request *req,
+enum pod_code api_payload_undigested(struct api_request *req,
                                      struct pod_err *err)
 {
+    const char *header = NULL;
+    enum pod_code code = api_request_list(req, "Content-Digest", &header, err);
+
     // The text is gone once it is parsed; nothing is taken unverified that
     // somebody wanted verified.
-    if (api_request_header(req, "Content-Digest") == NULL)
-        return POD_OK;
+    if (code != POD_OK || header == NULL)
+        return code;
     return pod_err_set(
         err, POD_REASON_BAD_VALUE,
         "Content-Digest is verified for octets and .npy files, not for JSON");
@@ -155,15 +158,18 @@ static void payload_resume(struct api_request *req, enum api_wake why)
 void api_payload_verify(struct api_request *req, api_body_fn *next)
 {
     struct pod_err err = POD_ERR_NONE;
-    const char *header = api_request_header(req, "Content-Digest");
-    if (header == NULL) {
+    struct payload_check *check = NULL;
+    const char *header = NULL;
+    enum pod_code code = api_request_list(req, "Content-Digest", &header, &err);
+    if (code == POD_OK && header == NULL) {
         next(req, api_body_blob(req));
         return;
     }
-    struct payload_check *check = api_alloc(req, sizeof(*check));
-    enum pod_code code = check == NULL
-                             ? api_err_memory(&err)
+    if (code == POD_OK) {
+        check = api_alloc(req, sizeof(*check));
+        code = check == NULL ? api_err_memory(&err)
                              : api_digest_begin(&check->digest, header, &err);
+    }
     if (code == POD_OK) {
         check->next = next;
         check->body = payload_keep(req, pod_blob_ref(api_body_blob(req)), &err);

@@ -19,7 +19,7 @@ struct pod_blob *api_payload_npy(struct api_request *req,
                                  const struct api_npy *npy,
                                  struct pod_blob *file, struct pod_err *err);
 // BAD_VALUE if a body of JSON came with a Content-Digest.
-enum pod_code api_payload_undigested(const struct api_request *req,
+enum pod_code api_payload_undigested(struct api_request *req,
                                      struct pod_err *err)
     __attribute__((warn_unused_result));
 // JSON values of an array. BAD_VALUE if the body came with a Content-Digest.
@@ -28,7 +28,8 @@ struct pod_blob *api_payload_values(struct api_request *req,
                                     const struct pod_shape *shape,
                                     struct pod_err *err);
 
-// Checks the request's body against its Content-Digest, if it has one, and then
+// Checks the request's body against its Content-Digest, if it has one in its
+// headers or its trailer, and then
 // runs `next`, or replies with the problem. A large body is looked at in
 // slices, one a turn of the loop, so that other requests are served in between.
 // `body` is the whole body, the request's until it ends; api_body_blob may not

@@ -5,6 +5,7 @@
 
 #include "api/http_internal.h"
 #include "core/base/mem.h"
+#include "core/base/str.h"
 
 // -------------------------------------------------------------------- memory
 
@@ -116,6 +117,44 @@ struct pod_trace *api_trace(struct api_request *req)
 const char *api_request_header(const struct api_request *req, const char *name)
 {
     return MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, name);
+}
+
+struct request_list {
+    const char *name;
+    struct pod_str text;
+    unsigned count;
+};
+
+static enum MHD_Result request_find_all(void *arg, enum MHD_ValueKind kind,
+                                        const char *name, const char *value)
+{
+    struct request_list *list = arg;
+
+    (void)kind;
+    if (strcasecmp(name, list->name) != 0)
+        return MHD_YES;
+    if (list->count++ > 0)
+        pod_str_puts(&list->text, ", ");
+    pod_str_puts(&list->text, value);
+    return MHD_YES;
+}
+
+enum pod_code api_request_list(struct api_request *req, const char *name,
+                               const char **out_list, struct pod_err *err)
+{
+    struct request_list list = {.name = name};
+
+    (void)MHD_get_connection_values(req->connection,
+                                    MHD_HEADER_KIND | MHD_FOOTER_KIND,
+                                    request_find_all, &list);
+    const char *text = list.text.data != NULL ? list.text.data : "";
+    *out_list = NULL;
+    if (list.count > 0 && !list.text.failed)
+        *out_list = api_strdup(req, text);
+    pod_str_fini(&list.text);
+    if (list.count > 0 && *out_list == NULL)
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
+    return POD_OK;
 }
 
 const char *api_identity(const struct api_request *req)

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "tests/lib/http_client.h"
 #include "tests/lib/rest_pod.h"
 #include "tests/rest/data_fixture.h"
 
@@ -282,6 +284,56 @@ static void digests_are_verified_first(void **state)
                     400, "BAD_VALUE");
 }
 
+// Sends "123456789" as one chunk with these headers and this trailer.
+static struct client_answer put_with_trailer(struct rest *rest,
+                                             const char *path,
+                                             const char *headers,
+                                             const char *trailer)
+{
+    char text[1024];
+    int fd = client_connect(api_server_port(rest_server(rest)));
+
+    (void)snprintf(text, sizeof(text),
+                   "PUT %s HTTP/1.1\r\nHost: localhost\r\n%s"
+                   "Content-Type: application/octet-stream\r\n"
+                   "Transfer-Encoding: chunked\r\n\r\n"
+                   "9\r\n123456789\r\n0\r\n%s\r\n",
+                   path, headers, trailer);
+    assert_true(client_puts(fd, text));
+    struct client_answer answer = client_read(fd, false);
+    (void)close(fd);
+    return answer;
+}
+
+// Wherever a digest stands, and however many of them there are.
+static void digests_in_trailers_are_verified(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"bytes\":\"9\"}");
+    const char *right = "Content-Digest: crc32c=:4waSgw==:\r\n";
+    const char *wrong = "content-digest: crc32c=:AAAAAA==:\r\n";
+    const char *twice = "Content-Digest: crc32c=:4waSgw==:\r\n"
+                        "Content-Digest: crc32c=:AAAAAA==:\r\n";
+    const struct {
+        const char *headers;
+        const char *trailer;
+        int status;
+    } cases[] = {
+        {"", right, 202},    {"", wrong, 400},
+        {right, right, 202}, {right, wrong, 400},
+        {wrong, right, 400}, {twice, "", 400},
+        {"", twice, 400},    {"", "Content-Digest: x\r\n", 400},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct client_answer answer =
+            put_with_trailer(rest, path, cases[i].headers, cases[i].trailer);
+        if (answer.status != cases[i].status)
+            fail_msg("case %zu: %d %s", i, answer.status, answer.body);
+        client_answer_free(&answer);
+    }
+}
+
 // Longer than one slice of the check.
 static void a_digest_of_many_slices(void **state)
 {
@@ -410,6 +462,7 @@ int main(void)
         cmocka_unit_test(wrong_lengths_and_types),
         cmocka_unit_test(parts),
         cmocka_unit_test(digests_are_verified_first),
+        cmocka_unit_test(digests_in_trailers_are_verified),
         cmocka_unit_test(a_digest_of_many_slices),
         cmocka_unit_test(empty_arrays_and_scalars),
         cmocka_unit_test(whole_writes_leave_the_budget),
