@@ -219,14 +219,11 @@ void api_data_reply_head(struct api_request *req, const struct api_data *data)
         return;
     }
     api_data_headers(req, data);
-    if (data->form == API_DATA_JSON) {
-        // Its length is only known once the values are.
-        api_header_text(req, "Content-Type", api_data_type(data));
-        api_reply_empty(req, 200);
-    } else {
-        api_reply_head(req, 200, api_data_type(data),
-                       data->bytes + (prefix != NULL ? prefix->size : 0));
-    }
+    uint64_t length = data->bytes + (prefix != NULL ? prefix->size : 0);
+    // The length of JSON is only known once the values are.
+    if (data->form == API_DATA_JSON)
+        length = API_LENGTH_UNKNOWN;
+    api_reply_head(req, 200, api_data_type(data), length);
 }
 
 // {"shape":"f32[2]" without the brace that closes it.

@@ -43,9 +43,9 @@ const char *api_param(const struct api_request *req, size_t index);
 struct pod_trace *api_trace(struct api_request *req);
 // The first header of this name (any case), or NULL.
 const char *api_request_header(const struct api_request *req, const char *name);
-// All headers of this name as one list ("a, b"), and once the body is read those
-// in the trailer of a chunked body, too; NULL: there are none. It lives as long
-// as the request. OUT_OF_MEMORY.
+// All headers of this name as one list ("a, b"), and once the body is read
+// those in the trailer of a chunked body, too; NULL: there are none. It lives
+// as long as the request. OUT_OF_MEMORY.
 enum pod_code api_request_list(struct api_request *req, const char *name,
                                const char **out_list, struct pod_err *err)
     __attribute__((warn_unused_result));
@@ -97,7 +97,8 @@ void api_reply_static(struct api_request *req, int status, const char *type,
 // No body and no Content-Type: 204, 304, redirects.
 void api_reply_empty(struct api_request *req, int status);
 // Replies with the length and type of a body but without the body: for HEAD,
-// which saves making it.
+// which saves making it. API_LENGTH_UNKNOWN: says no length.
+#define API_LENGTH_UNKNOWN UINT64_MAX // libmicrohttpd's MHD_SIZE_UNKNOWN
 void api_reply_head(struct api_request *req, int status, const char *type,
                     uint64_t length);
 // Replies with bytes offset .. offset + length - 1 of the chunks joined

@@ -82,6 +82,34 @@ static void tag_of(struct rest *rest, const char *path, const char *accept,
     rest_answer_free(&answer);
 }
 
+// What is not known before it is made is not said, and not said to be 0.
+static void heads_say_true_lengths(void **state)
+{
+    struct rest *rest = *state;
+    const char *path = make(rest, "{\"core\":0,\"shape\":\"u8[4]\"}");
+    const struct {
+        const char *accept;
+        const char *length;
+    } cases[] = {
+        {"Accept: application/octet-stream", "4"},
+        {"Accept: application/x-npy", "132"},
+        {accept_json, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const headers[] = {cases[i].accept, NULL};
+        struct rest_answer answer =
+            rest_ask(rest, "HEAD", path, headers, NULL, 0);
+        const char *length = rest_header(&answer, "Content-Length");
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(answer.size, 0);
+        assert_int_equal(length == NULL, cases[i].length == NULL);
+        if (length != NULL)
+            assert_string_equal(length, cases[i].length);
+        rest_answer_free(&answer);
+    }
+}
+
 static void tags_guard_reads(void **state)
 {
     struct rest *rest = *state;
@@ -367,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges),
         cmocka_unit_test(tags_guard_ranges),
+        cmocka_unit_test(heads_say_true_lengths),
         cmocka_unit_test(tags_guard_reads),
         cmocka_unit_test(writes_give_their_tag),
         cmocka_unit_test(tags_guard_writes),
