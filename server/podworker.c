@@ -14,6 +14,7 @@
 #include "core/driver/inproc.h"
 #include "proto/cloud_service.h"
 #include "proto/pod_service.h"
+#include "server/accept.h"
 #include "server/config.h"
 #include "server/flags.h"
 #include "server/host_share.h"
@@ -490,6 +491,7 @@ static int podworker_run(struct podworker *program, int argc, char **argv)
         return checked;
     flags_setup_log(settings->log_format, settings->log_level);
     process_setup();
+    accept_while_short();
     enum pod_code code = podworker_serve(program, &err);
     if (code == POD_OK)
         return 0;

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Drives podworker through pod.worker.v1.PodWorker. usage: CASE"""
+import os
+import resource
+import socket
 import struct
 import time
 
@@ -377,6 +380,27 @@ def open_raw(c, message):
 
 
 # ------------------------------------------------------------- between workers
+
+
+def case_no_descriptor_left():
+    worker = Worker()
+    folder = f"/proc/{worker.process.pid}/fd"
+    address = worker.address.rsplit(":", 1)
+    hard = resource.prlimit(worker.process.pid, resource.RLIMIT_NOFILE)[1]
+    most = max(map(int, os.listdir(folder))) + 5
+    resource.prlimit(worker.process.pid, resource.RLIMIT_NOFILE, (most, hard))
+    clients = [
+        socket.create_connection((address[0], int(address[1])))
+        for _ in range(most + 10)
+    ]
+    until(lambda: len(os.listdir(folder)) == most, "no descriptor is left")
+    for client in clients:
+        client.close()
+    c = Session(worker)
+    got = c.run(c.entry(1, allocate=W.Allocate(core=0, raw_bytes=8)))
+    equal(codes(got), {1: 0}, "allocate")
+    c.close()
+    worker.stop()
 
 
 def case_copy_from_peer():

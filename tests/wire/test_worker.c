@@ -69,6 +69,7 @@ static char pod_cases[][48] = {
     "session_ends_with_its_control_stream",
     "huge_messages",
     "strange_streams",
+    "no_descriptor_left",
     "copy_from_peer",
     "gang_over_three_workers",
     "streams_of_gangs",
