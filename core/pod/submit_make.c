@@ -46,12 +46,28 @@ static bool batch_plan_outputs(const struct pod_batch *batch,
     return same;
 }
 
+// The host of what a request of the batch will allocate, or POD_NO_ID.
+static uint32_t batch_host_to_be(const struct pod_batch *batch, uint64_t item)
+{
+    const struct pod *pod = batch->pod;
+    const struct pod_request *request =
+        item < batch->count ? batch->items[item].request : NULL;
+
+    if (request == NULL || request->kind != POD_KIND_ALLOCATE ||
+        request->allocate.core >= pod->core_count ||
+        pod->cores[request->allocate.core] == NULL)
+        return POD_NO_ID;
+    return pod->cores[request->allocate.core]->host;
+}
+
 // The host of a buffer for ever, POD_NO_ID: it is not known yet.
 static uint32_t batch_host_of(const struct pod_batch *batch,
                               const struct pod_ref *ref)
 {
     const struct pod_op *op = NULL;
 
+    if (ref->kind == POD_REF_REQUEST)
+        return batch_host_to_be(batch, ref->number);
     if (ref->kind == POD_REF_BUFFER)
         op = pod_table_get(&batch->pod->table, ref->number);
     return op != NULL && op->buffer != NULL ? op->buffer->host : POD_NO_ID;
