@@ -21,9 +21,9 @@ static size_t admit_deps(struct pod_op *op, const struct pod_edge *edges,
 
     for (size_t i = 0; i < count; i++) {
         struct pod_op *dep = edges[i].op;
-        if (edges[i].carries && op->doomed_by == NULL && pod_op_ended(dep) &&
-            dep->state != POD_SCHED_SUCCEEDED)
-            op->doomed_by = dep;
+        if (edges[i].carries && op->work->doomed_by == NULL &&
+            pod_op_ended(dep) && dep->state != POD_SCHED_SUCCEEDED)
+            op->work->doomed_by = dep;
         if (dep->settled)
             continue;
         out_deps[kept++] = (struct pod_sched_dep){
@@ -97,8 +97,8 @@ static void admit_submit(struct pod *pod, struct pod_op *op,
         .user = op,
         .deps = deps,
         .dep_count = dep_count,
-        .doomed = op->doomed_by != NULL,
-        .doomed_by = op->doomed_by,
+        .doomed = op->work->doomed_by != NULL,
+        .doomed_by = op->work->doomed_by,
         .run_on_failure = op->run_on_failure,
         .certain = pod_op_takes(op),
         .priority = op->priority,

@@ -86,9 +86,10 @@ bool pod_ahead_there(const struct pod_handle *handle)
 
 bool pod_ahead_broken_locked(const struct pod *pod, const struct pod_op *op)
 {
-    for (uint32_t i = 0; i < op->wait_count; i++) {
-        const struct pod_op *dep = pod_table_get(&pod->table, op->waits[i]);
-        if (dep != NULL && !dep->settled && !pod_list_empty(&dep->local))
+    for (uint32_t i = 0; i < op->work->wait_count; i++) {
+        const struct pod_op *dep =
+            pod_table_get(&pod->table, op->work->waits[i]);
+        if (dep != NULL && !dep->settled && !pod_list_empty(&dep->work->local))
             return true;
     }
     return false;

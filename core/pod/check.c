@@ -215,5 +215,5 @@ void pod_check_undo_locked(struct pod *pod, struct pod_op *op)
     }
     if (op->kind == POD_KIND_UNLOAD)
         pod_check_undo_unload_locked(op->target_load);
-    pod_list_remove(&op->memory_link);
+    pod_list_remove(&op->work->memory_link);
 }

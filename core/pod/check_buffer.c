@@ -227,10 +227,10 @@ enum pod_code pod_check_read_locked(struct pod_batch *batch, size_t item)
         return batch->err->code;
     if (length == UINT64_MAX && !buffer->shape_unknown)
         length = buffer->bytes - offset;
-    if (op->keeps_data && length != UINT64_MAX) {
+    if (op->kept != NULL && length != UINT64_MAX) {
         if (check_kept(batch, length) != POD_OK)
             return pod_batch_at(batch, item, "/buffer");
-        op->kept_bytes = length;
+        op->kept->data.bytes = length;
     }
     op->transfer->total = length;
     op->bytes = length == UINT64_MAX ? 0 : length;

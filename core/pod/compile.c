@@ -157,7 +157,7 @@ static void compile_finish(struct pod *pod, struct pod_compiled *compiled,
     if (leader != NULL)
         compile_finish_op(pod, leader, compiled, after);
     while ((item = pod_list_pop_front(&compiled->joined)) != NULL)
-        compile_finish_op(pod, POD_CONTAINER(item, struct pod_op, joined),
+        compile_finish_op(pod, POD_CONTAINER(item, struct pod_work, joined)->op,
                           compiled, after);
     if (compiled->failed || compiled->refs == 1)
         compile_discard(pod, compiled, after);
@@ -182,7 +182,7 @@ void pod_compile_launch_locked(struct pod *pod, struct pod_op *op,
     if (compiled->leader == op && compiled->open_hosts > 0)
         return;
     if (compiled->open_hosts > 0) {
-        pod_list_push_back(&compiled->joined, &op->joined);
+        pod_list_push_back(&compiled->joined, &op->work->joined);
         return;
     }
     if (compiled->done) {
@@ -276,8 +276,8 @@ static void compile_resume_loads(struct pod *pod,
     pod_list_init(&waiting);
     pod_list_splice(&waiting, &host->joined);
     while ((item = pod_list_pop_front(&waiting)) != NULL)
-        pod_load_launch_locked(pod, POD_CONTAINER(item, struct pod_op, joined),
-                               after);
+        pod_load_launch_locked(
+            pod, POD_CONTAINER(item, struct pod_work, joined)->op, after);
 }
 
 // What is compiled for nobody any more is freed on its hosts, then here.
@@ -339,10 +339,10 @@ static void load_call(struct pod *pod, struct pod_op *op,
 {
     struct pod_host *host = pod->hosts[op->host];
 
-    pod_call_init(&op->call, op, host, POD_CALL_LOAD, op->number);
-    op->call.handle = compiled->number;
-    op->call.worker_core = pod->cores[op->core]->worker_core;
-    pod_call_queue_locked(&op->call, after);
+    pod_call_init(&op->work->call, op, host, POD_CALL_LOAD, op->number);
+    op->work->call.handle = compiled->number;
+    op->work->call.worker_core = pod->cores[op->core]->worker_core;
+    pod_call_queue_locked(&op->work->call, after);
 }
 
 static void load_fail(struct pod *pod, struct pod_op *op,
@@ -399,7 +399,7 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
     if ((host->features & POD_DRIVER_WAITS) != 0)
         load_call(pod, op, compiled, after);
     else
-        pod_list_push_back(&on->joined, &op->joined);
+        pod_list_push_back(&on->joined, &op->work->joined);
 }
 
 // ----------------------------------------------------------------------- frees

@@ -101,15 +101,22 @@ static void complete_removed(struct pod_call *call, struct pod_answer *answer)
     complete_failure(call, &lost, answer);
 }
 
+// All that an answer changes, which this needs no lock for: it stays the
+// operation's until all of its calls are answered.
+static void complete_prefetch(const struct pod_op *op)
+{
+    pod_op_prefetch(op, offsetof(struct pod_op, buffer_number));
+    pod_sched_expect(op->node);
+    __builtin_prefetch(op->buffer, 1);
+}
+
 void pod_call_done(void *arg, const struct pod_driver_result *result)
 {
     struct pod_call *call = arg;
     struct pod *pod = call->pod;
 
-    // The node is there, and stays the operation's, until all of its calls are
-    // answered: this needs no lock.
     if (call->op != NULL)
-        pod_sched_expect(call->op->node);
+        complete_prefetch(call->op);
     struct pod_answer answer = complete_answer(call, result);
     struct pod_after after;
 
@@ -176,7 +183,7 @@ static void complete_apply(struct pod *pod, struct pod_op *op)
         op->target_load->handle.exists = false;
     if (op->kind == POD_KIND_FREE && op->target != NULL)
         pod_memory_exists_locked(pod, op->target, false);
-    if (op->kind == POD_KIND_READ && op->keeps_data && !pod_op_ended(op))
+    if (op->kept != NULL && !pod_op_ended(op))
         pod_data_keep_locked(pod, op);
 }
 
@@ -196,12 +203,12 @@ void pod_complete_locked(struct pod *pod, struct pod_op *op,
 static void complete_give_back(struct pod *pod, struct pod_op *op,
                                enum pod_call_kind kind, struct pod_after *after)
 {
-    struct pod_host *host = op->call.host;
+    struct pod_host *host = op->work->call.host;
 
     op->stage = POD_STAGE_UNDO;
-    pod_call_init(&op->call, op, host, kind, pod_call_number_locked(pod));
-    op->call.handle = op->number;
-    pod_call_queue_locked(&op->call, after);
+    pod_call_init(&op->work->call, op, host, kind, pod_call_number_locked(pod));
+    op->work->call.handle = op->number;
+    pod_call_queue_locked(&op->work->call, after);
 }
 
 static void complete_allocated(struct pod *pod, struct pod_op *op,
@@ -227,7 +234,7 @@ static void complete_allocated(struct pod *pod, struct pod_op *op,
         pod_complete_locked(pod, op, after);
         return;
     }
-    op->transfer->to = op->call.host;
+    op->transfer->to = op->work->call.host;
     op->transfer->to_handle = op->number;
     pod_transfer_start_locked(op->transfer, after);
 }

@@ -12,44 +12,52 @@
 
 #define DATA_KEPT_NS (600 * POD_NS_PER_S)
 
+bool pod_kept_new(struct pod_op *op)
+{
+    op->kept = pod_calloc(1, sizeof(*op->kept));
+    if (op->kept == NULL)
+        return false;
+    op->kept->op = op;
+    pod_list_init(&op->kept->link);
+    return true;
+}
+
 void pod_data_keep_locked(struct pod *pod, struct pod_op *op)
 {
-    assert(op->keeps_data && !op->has_data && !op->data_dropped);
+    struct pod_kept *kept = op->kept;
+    struct pod_data_chunks *data = &kept->data;
+
+    assert(!kept->there && !kept->dropped);
     // A chunk that somebody else follows already stays on the record's account.
-    for (size_t i = 0; i < op->chunk_count; i++) {
-        struct pod_blob *chunk = op->chunks[i];
-        if (chunk->on_free != NULL || chunk->size > op->kept_bytes)
+    for (size_t i = 0; i < data->count; i++) {
+        struct pod_blob *chunk = data->chunks[i];
+        if (chunk->on_free != NULL || chunk->size > data->bytes)
             continue;
         chunk->on_free = pod_staging_on_free;
         chunk->arg = pod;
-        op->kept_bytes -= chunk->size;
+        data->bytes -= chunk->size;
     }
-    op->has_data = true;
-    op->data_until_ns =
+    kept->there = true;
+    kept->until_ns =
         pod_time_add(pod_clock_mono(&pod->options.clock), DATA_KEPT_NS);
-    pod_list_push_back(&pod->data, &op->data_link);
+    pod_list_push_back(&pod->data, &kept->link);
 }
 
 struct pod_data_chunks pod_data_drop_locked(struct pod *pod, struct pod_op *op)
 {
-    struct pod_data_chunks chunks = {
-        .chunks = op->chunks,
-        .count = op->chunk_count,
-        .bytes = op->kept_bytes,
-    };
+    struct pod_data_chunks data = {.chunks = NULL};
 
-    if (!op->has_data)
-        return (struct pod_data_chunks){.chunks = NULL};
-    op->chunks = NULL;
-    op->chunk_count = 0;
-    op->kept_bytes = 0;
-    op->has_data = false;
-    op->data_dropped = true;
-    pod_list_remove(&op->data_link);
+    if (!pod_op_has_data(op))
+        return data;
+    data = op->kept->data;
+    op->kept->data = (struct pod_data_chunks){.chunks = NULL};
+    op->kept->there = false;
+    op->kept->dropped = true;
+    pod_list_remove(&op->kept->link);
     // What its event shows has changed; nobody waits for an ended operation.
     op->revision = ++pod->revision;
     pod_retire_locked(pod, op);
-    return chunks;
+    return data;
 }
 
 void pod_data_discard(struct pod *pod, struct pod_data_chunks chunks)
@@ -61,29 +69,29 @@ void pod_data_discard(struct pod *pod, struct pod_data_chunks chunks)
         pod_staging_give(pod, chunks.bytes);
 }
 
-static struct pod_op *data_oldest(const struct pod *pod)
+static const struct pod_kept *data_oldest(const struct pod *pod)
 {
     if (pod_list_empty(&pod->data))
         return NULL;
-    return POD_CONTAINER(pod->data.next, struct pod_op, data_link);
+    return POD_CONTAINER(pod->data.next, struct pod_kept, link);
 }
 
 bool pod_data_expire_locked(struct pod *pod, int64_t now_ns,
                             struct pod_data_chunks *out_chunks)
 {
-    struct pod_op *op = data_oldest(pod);
+    const struct pod_kept *kept = data_oldest(pod);
 
-    if (op == NULL || op->data_until_ns > now_ns)
+    if (kept == NULL || kept->until_ns > now_ns)
         return false;
-    *out_chunks = pod_data_drop_locked(pod, op);
+    *out_chunks = pod_data_drop_locked(pod, kept->op);
     return true;
 }
 
 int64_t pod_data_due_locked(const struct pod *pod)
 {
-    const struct pod_op *op = data_oldest(pod);
+    const struct pod_kept *kept = data_oldest(pod);
 
-    return op == NULL ? POD_NEVER : op->data_until_ns;
+    return kept == NULL ? POD_NEVER : kept->until_ns;
 }
 
 // The operation's own error, or its root's.
@@ -112,10 +120,10 @@ static enum pod_code data_find_locked(struct pod *pod, uint64_t number,
 
     if (code != POD_OK)
         return code;
-    if (!op->keeps_data)
+    if (op->kept == NULL)
         return pod_err_set(err, POD_REASON_NOT_FOUND, "op-%llu keeps no bytes",
                            (unsigned long long)number);
-    if (op->data_dropped)
+    if (op->kept->dropped)
         return pod_err_set(err, POD_REASON_EXPIRED,
                            "the bytes of op-%llu are no longer kept",
                            (unsigned long long)number);
@@ -123,7 +131,7 @@ static enum pod_code data_find_locked(struct pod *pod, uint64_t number,
         return pod_err_set(err, POD_REASON_WAIT_EXPIRED,
                            "op-%llu is not done yet",
                            (unsigned long long)number);
-    if (op->state != POD_SCHED_SUCCEEDED || !op->has_data)
+    if (op->state != POD_SCHED_SUCCEEDED || !op->kept->there)
         return data_failure(op, err);
     *out_op = op;
     return POD_OK;
@@ -139,13 +147,14 @@ static enum pod_code data_copy(struct pod *pod, uint64_t number, size_t room,
     enum pod_code code = data_find_locked(pod, number, &op, err);
     if (code != POD_OK)
         goto out;
-    data->chunk_count = op->chunk_count;
-    if (op->chunk_count > room)
+    const struct pod_data_chunks *kept = &op->kept->data;
+    data->chunk_count = kept->count;
+    if (kept->count > room)
         goto out;
     data->bytes = 0;
-    for (size_t i = 0; i < op->chunk_count; i++) {
-        data->chunks[i] = pod_blob_ref(op->chunks[i]);
-        data->bytes += op->chunks[i]->size;
+    for (size_t i = 0; i < kept->count; i++) {
+        data->chunks[i] = pod_blob_ref(kept->chunks[i]);
+        data->bytes += kept->chunks[i]->size;
     }
     data->buffer = op->buffer_number;
     data->has_shape = op->shape != NULL;

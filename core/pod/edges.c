@@ -73,8 +73,8 @@ static bool edges_execute(struct pod_hazard *hazard)
         struct pod_replica *replica = &op->replicas[i];
         if (!pod_hazard_handle_locked(hazard, &replica->load->handle))
             return false;
-        op->load_uses[i].op = op;
-        pod_list_push_back(&replica->load->users, &op->load_uses[i].link);
+        op->work->load_uses[i].op = op;
+        pod_list_push_back(&replica->load->users, &op->work->load_uses[i].link);
         for (size_t k = 0; k < replica->input_count; k++) {
             if (!pod_hazard_read_locked(hazard, replica->input_buffers[k]))
                 return false;

@@ -239,8 +239,8 @@ void pod_advance_locked(struct pod *pod, struct pod_after *after)
 
 void pod_done_local_locked(struct pod *pod, struct pod_op *op)
 {
-    pod_list_remove(&op->local);
-    pod_list_push_back(&pod->local, &op->local);
+    pod_list_remove(&op->work->local);
+    pod_list_push_back(&pod->local, &op->work->local);
 }
 
 void pod_run_local_locked(struct pod *pod, struct pod_after *after)
@@ -248,7 +248,7 @@ void pod_run_local_locked(struct pod *pod, struct pod_after *after)
     struct pod_list *item;
 
     while ((item = pod_list_pop_front(&pod->local)) != NULL) {
-        struct pod_op *op = POD_CONTAINER(item, struct pod_op, local);
+        struct pod_op *op = POD_CONTAINER(item, struct pod_work, local)->op;
         if (op->stage == POD_STAGE_PREPARE && op->kind == POD_KIND_ALLOCATE)
             pod_output_expand_locked(pod, op, after);
         else if (op->stage == POD_STAGE_BYTES && op->kind == POD_KIND_ALLOCATE)

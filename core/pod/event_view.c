@@ -94,7 +94,7 @@ static void event_lay_work(const struct pod_op *op, struct pod_carver *carver,
     view->program = op->program_number;
     view->load = op->load_number;
     view->bytes = op->bytes;
-    view->has_data = op->has_data;
+    view->has_data = pod_op_has_data(op);
     view->loads = pod_carve_copy(carver, op->load_numbers,
                                  op->load_number_count, sizeof(uint64_t));
     view->load_count = op->load_number_count;

@@ -122,31 +122,32 @@ static void execute_driver_launch(const struct pod_replica *replica,
 // Groups the replicas by host, hosts in the order of their first replica.
 static void execute_group(struct pod *pod, struct pod_op *op)
 {
+    struct pod_work *work = op->work;
     uint32_t placed = 0;
 
-    op->call_count = 0;
+    work->call_count = 0;
     for (size_t i = 0; i < op->replica_count; i++) {
         const struct pod_replica *first = &op->replicas[i];
         bool seen = false;
-        op->replica_hosts[first->replica] = first->host;
-        op->replica_cores[first->replica] = first->core;
-        op->replica_worker_cores[first->replica] =
+        work->replica_hosts[first->replica] = first->host;
+        work->replica_cores[first->replica] = first->core;
+        work->replica_worker_cores[first->replica] =
             pod->cores[first->core]->worker_core;
         for (size_t k = 0; k < i; k++)
             seen = seen || op->replicas[k].host == first->host;
         if (seen)
             continue;
-        op->calls[op->call_count].index = (uint32_t)op->call_count;
-        pod_call_init(&op->calls[op->call_count], op, pod->hosts[first->host],
-                      POD_CALL_EXECUTE, op->number);
-        op->group_starts[op->call_count++] = placed;
+        work->calls[work->call_count].index = (uint32_t)work->call_count;
+        pod_call_init(&work->calls[work->call_count], op,
+                      pod->hosts[first->host], POD_CALL_EXECUTE, op->number);
+        work->group_starts[work->call_count++] = placed;
         for (size_t k = i; k < op->replica_count; k++) {
             if (op->replicas[k].host == first->host)
                 execute_driver_launch(&op->replicas[k],
-                                      &op->driver_launches[placed++]);
+                                      &work->driver_launches[placed++]);
         }
     }
-    op->group_starts[op->call_count] = placed;
+    work->group_starts[work->call_count] = placed;
 }
 
 static const struct pod_handle *
@@ -208,8 +209,8 @@ void pod_execute_launch_locked(struct pod *pod, struct pod_op *op,
     if (!execute_ready(pod, op))
         return;
     execute_group(pod, op);
-    for (size_t i = 0; i < op->call_count; i++)
-        pod_call_queue_locked(&op->calls[i], after);
+    for (size_t i = 0; i < op->work->call_count; i++)
+        pod_call_queue_locked(&op->work->calls[i], after);
 }
 
 void pod_execute_answer_locked(struct pod *pod, struct pod_call *call,
@@ -221,8 +222,8 @@ void pod_execute_answer_locked(struct pod *pod, struct pod_call *call,
     if (answer->state != POD_SCHED_SUCCEEDED) {
         pod_keep_failure_locked(pod, op, answer);
         // The first that fails ends the others.
-        for (size_t i = 0; i < op->call_count; i++)
-            (void)pod_call_cancel_locked(&op->calls[i], after);
+        for (size_t i = 0; i < op->work->call_count; i++)
+            (void)pod_call_cancel_locked(&op->work->calls[i], after);
     }
     if (op->open_calls == 0)
         pod_complete_locked(pod, op, after);

@@ -156,7 +156,7 @@ void pod_graph_run_locked(struct pod *pod, struct pod_op *op,
 
     if (graph->cancelling && !graph->cancelled && graph->open > 0)
         graph_cancel_members(pod, op, after);
-    if (graph->open == 0 && !op->settled)
+    if (graph->open == 0)
         graph_complete(pod, op, after);
 }
 

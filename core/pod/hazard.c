@@ -49,8 +49,8 @@ bool pod_hazard_after_locked(struct pod_hazard *hazard, struct pod_op *dep,
     if (dep == op)
         return true;
     if (carries && pod_op_ended(dep) && dep->state != POD_SCHED_SUCCEEDED &&
-        op->doomed_by == NULL)
-        op->doomed_by = dep;
+        op->work->doomed_by == NULL)
+        op->work->doomed_by = dep;
     if (dep->settled)
         return true;
     if (dep->dep_mark == hazard->pod->dep_mark) {
@@ -80,8 +80,8 @@ void pod_hazard_ahead_locked(struct pod_hazard *hazard)
 bool pod_hazard_handle_locked(struct pod_hazard *hazard,
                               struct pod_handle *handle)
 {
-    if (handle->lost && hazard->op->doomed_by == NULL)
-        hazard->op->doomed_by = handle->maker;
+    if (handle->lost && hazard->op->work->doomed_by == NULL)
+        hazard->op->work->doomed_by = handle->maker;
     return pod_hazard_after_locked(hazard, handle->maker, true);
 }
 
@@ -98,33 +98,11 @@ static bool hazard_after_readers(struct pod_hazard *hazard,
 
 // ---------------------------------------------------------------------- reads
 
-// Room for the leaves of tuples: the request itself has room for what it names.
-// Growing moves the records, so the links are made again.
-static bool hazard_room_uses(struct pod_op *op, size_t count)
-{
-    size_t capacity = op->use_capacity * 2 + count;
-
-    if (count <= op->use_capacity - op->use_count)
-        return true;
-    struct pod_use *grown = pod_calloc(capacity, sizeof(*grown));
-    if (grown == NULL)
-        return false;
-    for (size_t i = 0; i < op->use_count; i++) {
-        grown[i] = op->uses[i];
-        pod_list_init(&grown[i].link);
-        pod_list_push_back(&op->uses[i].link, &grown[i].link);
-        pod_list_remove(&op->uses[i].link);
-    }
-    pod_free(op->uses);
-    op->uses = grown;
-    op->use_capacity = capacity;
-    return true;
-}
-
-// Needs hazard_room_uses before.
+// Needs pod_work_room_uses before.
 static void hazard_add_use(struct pod_op *op, struct pod_buffer *buffer)
 {
-    struct pod_use *use = &op->uses[op->use_count++];
+    struct pod_work *work = op->work;
+    struct pod_use *use = &work->uses[work->use_count++];
 
     use->buffer = buffer;
     use->op = op;
@@ -142,7 +120,8 @@ static bool hazard_read_one(struct pod_hazard *hazard,
     if (buffer->last_writer != NULL &&
         !pod_hazard_after_locked(hazard, buffer->last_writer, true))
         return false;
-    if (!hazard_room_uses(op, 1))
+    // The request has room for what it names, but not for the leaves of tuples.
+    if (!pod_work_room_uses(op->work, 1))
         return false;
     hazard_add_use(op, buffer);
     return true;
@@ -169,10 +148,10 @@ static bool hazard_room_leaves(struct pod_list *readers, size_t count)
     while (at != readers) {
         struct pod_use *use = POD_CONTAINER(at, struct pod_use, link);
         struct pod_op *op = use->op;
-        size_t index = (size_t)(use - op->uses);
-        if (!hazard_room_uses(op, count))
+        size_t index = (size_t)(use - op->work->uses);
+        if (!pod_work_room_uses(op->work, count))
             return false;
-        at = op->uses[index].link.next; // growing moves the records
+        at = op->work->uses[index].link.next; // growing moves the records
     }
     return true;
 }
@@ -196,31 +175,11 @@ bool pod_hazard_spread_locked(struct pod_buffer *tuple,
 
 // --------------------------------------------------------------------- writes
 
-static bool hazard_room_write(struct pod_op *op)
-{
-    size_t capacity = op->write_capacity * 2 + 4;
-
-    if (op->write_count < op->write_capacity)
-        return true;
-    struct pod_write *grown = pod_calloc(capacity, sizeof(*grown));
-    if (grown == NULL)
-        return false;
-    for (size_t i = 0; i < op->write_count; i++) {
-        grown[i] = op->writes[i];
-        pod_list_init(&grown[i].readers_before);
-        pod_list_splice(&grown[i].readers_before,
-                        &op->writes[i].readers_before);
-    }
-    pod_free(op->writes);
-    op->writes = grown;
-    op->write_capacity = capacity;
-    return true;
-}
-
 static bool hazard_write_one(struct pod_hazard *hazard,
                              struct pod_buffer *buffer, bool whole)
 {
     struct pod_op *op = hazard->op;
+    struct pod_work *work = op->work;
 
     if (!pod_hazard_handle_locked(hazard, &buffer->handle))
         return false;
@@ -228,9 +187,9 @@ static bool hazard_write_one(struct pod_hazard *hazard,
         !pod_hazard_after_locked(hazard, buffer->last_writer, !whole))
         return false;
     if (!hazard_after_readers(hazard, &buffer->readers) ||
-        !hazard_room_write(op))
+        !pod_work_room_write(work))
         return false;
-    struct pod_write *write = &op->writes[op->write_count++];
+    struct pod_write *write = &work->writes[work->write_count++];
     write->buffer = buffer;
     write->writer_before = buffer->last_writer;
     write->writer_number_before = buffer->last_writer_number;
@@ -282,18 +241,20 @@ bool pod_hazard_users_locked(struct pod_hazard *hazard, struct pod_loaded *load)
 
 void pod_hazard_undo_locked(struct pod_op *op)
 {
-    for (size_t i = 0; i < op->use_count; i++)
-        pod_list_remove(&op->uses[i].link);
-    for (size_t i = op->write_count; i > 0; i--) {
-        struct pod_write *write = &op->writes[i - 1];
+    struct pod_work *work = op->work;
+
+    for (size_t i = 0; i < work->use_count; i++)
+        pod_list_remove(&work->uses[i].link);
+    for (size_t i = work->write_count; i > 0; i--) {
+        struct pod_write *write = &work->writes[i - 1];
         write->buffer->last_writer = write->writer_before;
         write->buffer->last_writer_number = write->writer_number_before;
         pod_list_splice(&write->buffer->readers, &write->readers_before);
     }
-    for (size_t i = 0; op->load_uses != NULL && i < op->replica_count; i++)
-        pod_list_remove(&op->load_uses[i].link);
-    op->use_count = 0;
-    op->write_count = 0;
+    for (size_t i = 0; work->load_uses != NULL && i < op->replica_count; i++)
+        pod_list_remove(&work->load_uses[i].link);
+    work->use_count = 0;
+    work->write_count = 0;
 }
 
 // The readers before a writer need no place in a list any more: whoever comes
@@ -306,17 +267,16 @@ static void hazard_drop_readers(struct pod_list *readers)
 
 void pod_hazard_commit_locked(struct pod *pod, struct pod_op *op)
 {
-    for (size_t i = 0; i < op->write_count; i++) {
-        struct pod_write *write = &op->writes[i];
+    struct pod_work *work = op->work;
+
+    for (size_t i = 0; i < work->write_count; i++) {
+        struct pod_write *write = &work->writes[i];
         hazard_drop_readers(&write->readers_before);
         pod_pin(op);
         if (write->writer_before != NULL)
             pod_unpin_locked(pod, write->writer_before);
     }
-    // They were for taking it back. Freed here, by the thread that made them.
-    pod_free(op->writes);
-    op->writes = NULL;
-    op->write_count = op->write_capacity = 0;
+    pod_work_drop_writes(work);
 }
 
 static void hazard_hold_one(struct pod *pod, struct pod_op *maker, bool hold)
@@ -363,9 +323,11 @@ void pod_hazard_forget_locked(struct pod *pod, struct pod_buffer *buffer)
 
 void pod_hazard_settle_locked(struct pod_op *op)
 {
-    for (size_t i = 0; i < op->use_count; i++)
-        pod_list_remove(&op->uses[i].link);
-    for (size_t i = 0; op->load_uses != NULL && i < op->replica_count; i++)
-        pod_list_remove(&op->load_uses[i].link);
-    op->use_count = 0;
+    struct pod_work *work = op->work;
+
+    for (size_t i = 0; i < work->use_count; i++)
+        pod_list_remove(&work->uses[i].link);
+    for (size_t i = 0; work->load_uses != NULL && i < op->replica_count; i++)
+        pod_list_remove(&work->load_uses[i].link);
+    work->use_count = 0;
 }

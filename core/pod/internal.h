@@ -241,7 +241,7 @@ struct pod {
     uint64_t history_count;
     struct pod_list garbage; // pod_op.link: expired, to be freed
     uint32_t garbage_count;
-    struct pod_list data;         // pod_op.data_link: kept bytes, oldest first
+    struct pod_list data;         // pod_kept.link: kept bytes, oldest first
     struct pod_list compiled;     // pod_compiled.link: to be found by content
     struct pod_list compiled_old; // the same: not to be found any more
     struct pod_list programs;     // pod_handle.host_link of programs, not freed
@@ -345,16 +345,13 @@ void pod_staging_on_free(void *pod, size_t size);
 
 // data.c: the bytes that reads keep.
 
-// A read has brought all its bytes (op->chunks are set): they may be taken
+// A record of a READ gets the place of its bytes; false: no memory.
+bool pod_kept_new(struct pod_op *op) __attribute__((warn_unused_result));
+// A read has brought all its bytes (they stand in op->kept): they may be taken
 // until the 10 minutes are over.
 void pod_data_keep_locked(struct pod *pod, struct pod_op *op);
 // Takes the bytes away from the record, for the caller to free with
 // pod_data_discard after the lock; the operation may now expire.
-struct pod_data_chunks {
-    struct pod_blob **chunks;
-    size_t count;
-    uint64_t bytes; // to give back to the staging budget
-};
 struct pod_data_chunks pod_data_drop_locked(struct pod *pod, struct pod_op *op);
 void pod_data_discard(struct pod *pod, struct pod_data_chunks chunks);
 // Drops what is too old, one at a time: true and *out_chunks to discard; false

@@ -43,11 +43,11 @@ static void launch_simple(struct pod *pod, struct pod_op *op,
         pod_launch_no_host_locked(pod, op, host);
         return;
     }
-    pod_call_init(&op->call, op, host, kind, op->number);
-    op->call.handle = handle;
+    pod_call_init(&op->work->call, op, host, kind, op->number);
+    op->work->call.handle = handle;
     if (op->core != POD_NO_ID)
-        op->call.worker_core = pod->cores[op->core]->worker_core;
-    pod_call_queue_locked(&op->call, after);
+        op->work->call.worker_core = pod->cores[op->core]->worker_core;
+    pod_call_queue_locked(&op->work->call, after);
 }
 
 static void launch_allocate(struct pod *pod, struct pod_op *op,
@@ -104,21 +104,22 @@ static bool launch_read_room(struct pod *pod, struct pod_op *op, bool late)
     size_t chunk = pod_transfer_piece(op->transfer);
     size_t count = (size_t)(total / chunk + (total % chunk != 0));
 
-    if (!op->keeps_data)
+    if (op->kept == NULL)
         return true;
+    struct pod_data_chunks *kept = &op->kept->data;
     if (late && !pod_staging_take(pod, total)) {
         pod_launch_fail_locked(pod, op, POD_REASON_STAGING_FULL,
                                "the bytes do not fit the staging budget");
         return false;
     }
-    op->kept_bytes = total;
-    op->chunks = pod_calloc(count, sizeof(struct pod_blob *));
-    if (op->chunks == NULL) {
+    kept->bytes = total;
+    kept->chunks = pod_calloc(count, sizeof(struct pod_blob *));
+    if (kept->chunks == NULL) {
         pod_launch_fail_locked(pod, op, POD_REASON_OUT_OF_MEMORY,
                                "no memory for the bytes read");
         return false;
     }
-    op->chunk_count = count;
+    kept->count = count;
     return true;
 }
 
@@ -165,10 +166,10 @@ static bool launch_copy_peer(struct pod *pod, struct pod_op *op,
     if ((from->features & to->features & POD_DRIVER_PEER_COPY) == 0 ||
         !pod_host_up(from) || !pod_host_up(to))
         return false;
-    pod_call_init(&op->call, op, to, POD_CALL_PEER_COPY, op->number);
-    op->call.handle = op->buffer_number;
-    op->call.index = from->id;
-    pod_call_queue_locked(&op->call, after);
+    pod_call_init(&op->work->call, op, to, POD_CALL_PEER_COPY, op->number);
+    op->work->call.handle = op->buffer_number;
+    op->work->call.index = from->id;
+    pod_call_queue_locked(&op->work->call, after);
     return true;
 }
 
@@ -280,22 +281,22 @@ void pod_interrupt_locked(struct pod *pod, struct pod_op *op,
         pod_graph_interrupt_locked(pod, op);
         return;
     }
-    if (op->settled || !pod_list_empty(&op->local) ||
+    if (op->settled || !pod_list_empty(&op->work->local) ||
         op->stage == POD_STAGE_UNDO)
         return; // it is over anyway
     if (op->transfer != NULL && op->stage == POD_STAGE_BYTES) {
         pod_transfer_cancel_locked(op->transfer, after);
         return;
     }
-    if (!pod_list_empty(&op->joined)) { // it waits for another's compile
-        pod_list_remove(&op->joined);
+    if (!pod_list_empty(&op->work->joined)) { // it waits for another's compile
+        pod_list_remove(&op->work->joined);
         stopped = true;
     }
     stopped = pod_compile_interrupt_locked(pod, op, after) || stopped;
-    stopped = pod_call_cancel_locked(&op->call, after) || stopped;
-    for (size_t i = 0; i < op->call_count; i++)
-        stopped = pod_call_cancel_locked(&op->calls[i], after) || stopped;
-    if (!stopped || op->open_calls > 0 || op->open_leaves > 0)
+    stopped = pod_call_cancel_locked(&op->work->call, after) || stopped;
+    for (size_t i = 0; i < op->work->call_count; i++)
+        stopped = pod_call_cancel_locked(&op->work->calls[i], after) || stopped;
+    if (!stopped || op->open_calls > 0 || op->work->open_leaves > 0)
         return;
     if (op->outcome == POD_SCHED_SUCCEEDED)
         op->outcome = POD_SCHED_CANCELLED;

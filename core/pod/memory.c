@@ -21,19 +21,20 @@ bool pod_memory_wait_locked(struct pod_hazard *hazard, struct pod_core *core)
     op->waits_for_memory = true;
     for (struct pod_list *at = core->frees.prev; at != &core->frees;
          at = at->prev) {
-        struct pod_op *before = POD_CONTAINER(at, struct pod_op, memory_link);
+        struct pod_op *before =
+            POD_CONTAINER(at, struct pod_work, memory_link)->op;
         if (!pod_hazard_after_locked(hazard, before, false))
             return false;
         if (before->kind == POD_KIND_ALLOCATE)
             break;
     }
-    pod_list_push_back(&core->frees, &op->memory_link);
+    pod_list_push_back(&core->frees, &op->work->memory_link);
     return true;
 }
 
 void pod_memory_freeing_locked(struct pod_core *core, struct pod_op *op)
 {
-    pod_list_push_back(&core->frees, &op->memory_link);
+    pod_list_push_back(&core->frees, &op->work->memory_link);
 }
 
 void pod_memory_reserve_locked(struct pod *pod, struct pod_buffer *buffer)

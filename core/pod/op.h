@@ -21,6 +21,7 @@ struct pod_op;
 struct pod_program;
 struct pod_stall;
 struct pod_transfer;
+struct pod_work_block;
 
 // ----------------------------------------------------------------- failures
 
@@ -166,23 +167,77 @@ enum pod_op_stage {
     POD_STAGE_OVER,    // its host has let go of it
 };
 
+// What is needed of an operation until it is settled: many more are kept than
+// are at work. Its lists stand behind it, but for those that have grown.
+struct pod_work {
+    struct pod_work_block *block; // it stands in (work.c)
+    struct pod_op *op;            // whose it is
+    struct pod_call call;         // the call of its own number
+    struct pod_call *calls;       // one a host: RESET, EXECUTE
+    size_t call_count;
+    // Those of the operation's `deps` that it may be sent ahead of: the first
+    // must go well, the others must only end (fixed).
+    uint64_t *waits;
+    uint64_t *orders;
+    uint32_t wait_count;
+    uint32_t order_count;
+    uint32_t open_leaves;     // of an automatic tuple that is being made
+    struct pod_op *doomed_by; // while it is submitted
+    struct pod_use *uses;     // buffers it reads
+    size_t use_count;
+    size_t use_capacity;
+    struct pod_write *writes; // buffers it writes, while it is submitted
+    size_t write_count;
+    size_t write_capacity;
+    struct pod_load_use *load_uses;            // EXECUTE: one a replica
+    struct pod_driver_launch *driver_launches; // EXECUTE, grouped by call
+    uint32_t *group_starts;  // first launch of each call; call_count + 1
+    uint32_t *replica_hosts; // by replica
+    uint32_t *replica_cores;
+    uint32_t *replica_worker_cores;
+    struct pod_list memory_link; // FREE, ALLOCATE: in its core's frees
+    // In the list of what it waits for while launched; later, if it is `owed`,
+    // in its host's.
+    struct pod_list joined;
+    struct pod_list local; // in pod->local: done without a driver
+    // The same as calls, uses and writes if they have grown, else NULL.
+    struct pod_call *grown_calls;
+    struct pod_use *grown_uses;
+    struct pod_write *grown_writes;
+};
+
+// The bytes of a READ without a stream (data.c).
+struct pod_data_chunks {
+    struct pod_blob **chunks;
+    size_t count;
+    uint64_t bytes; // to give back to the staging budget
+};
+
+struct pod_kept {
+    struct pod_op *op;
+    struct pod_list link; // in pod->data, by time
+    bool there;           // they may be taken
+    bool dropped;         // they are not there any more
+    int64_t until_ns;     // monotonic: when they are dropped
+    struct pod_data_chunks data;
+};
+
+// What each step looks at comes first, within three lines of the cache: with
+// many operations in flight each line comes from memory.
 struct pod_op {
     uint64_t number;
     enum pod_kind kind;
     enum pod_sched_state state;
     struct pod_sched_node *node; // NULL once released by the scheduler
     uint64_t revision;
-    uint64_t change;       // its last one in the log of changes
-    uint64_t graph_change; // GRAPH: the last one as a graph
-
+    uint64_t change;      // its last one in the log of changes
     struct pod_list link; // in pod->open, then (retired) in pod->history
     struct pod_list change_waiters;
     struct pod_list end_waiters;
 
     // ---- the life
     int64_t created_ns; // monotonic
-    int64_t created_wall_ns;
-    int64_t ready_ns; // offsets from created_ns; -1: not happened
+    int64_t ready_ns;   // offsets from created_ns; -1: not happened
     int64_t running_ns;
     int64_t finished_ns;
     int64_t retired_ns; // monotonic: when it became history
@@ -192,22 +247,25 @@ struct pod_op {
     bool expired; // out of the table: to be freed
     bool owed;    // its host refused to let go of what it was to (owed.c)
 
-    // ---- the request (fixed)
-    uint32_t host; // POD_NO_ID: none or several
-    uint32_t core;
-    int8_t priority;
+    // ---- the request (fixed), and more below
     bool run_on_failure;
     bool is_gang;     // EXECUTE that was given as launches
     bool auto_output; // ALLOCATE for an execution, shape from its program
     bool waits_for_memory;
-    int64_t deadline_ns; // as submitted, offset from creation; POD_NEVER
-    char *name;          // NULL: none
-    struct pod_label *labels;
-    size_t label_count;
-    uint64_t graph; // 0: none
-    // The operation of that number; valid until this one has ended.
-    struct pod_op *graph_op;
-    struct pod_trace *trace; // with a reference; NULL: not known
+    uint32_t host; // POD_NO_ID: none or several
+    uint32_t core;
+
+    // ---- the work
+    enum pod_op_stage stage;
+    // What the answers so far say it comes to; SUCCEEDED until a bad one.
+    enum pod_sched_state outcome;
+    enum pod_cancel_outcome cancel;
+    uint32_t open_calls;
+    uint32_t pins;                 // last writer of a buffer, and the like
+    int8_t priority;               // (fixed)
+    struct pod_work *work;         // NULL: it is settled, and not owed
+    struct pod_transfer *transfer; // NULL: no bytes go through podd
+    struct pod_stall *stalls;      // its calls that are stalled; NULL: none
 
     // ---- what it made (by kind), owned by this record; NULL: nothing
     struct pod_buffer *buffer;
@@ -215,7 +273,13 @@ struct pod_op {
     struct pod_loaded *load;
     struct pod_graph *members; // GRAPH
 
-    // ---- what it works on, as numbers: for showing, always valid (fixed)
+    // ---- what it works on: valid until the operation is settled, then NULL
+    struct pod_buffer *target; // written, read, freed, copied to
+    struct pod_buffer *source; // COPY
+    struct pod_program *target_program;
+    struct pod_loaded *target_load;
+
+    // ---- the same as numbers: for showing, always valid (fixed)
     uint64_t buffer_number;  // made, written, read, freed, copied to
     uint64_t program_number; // made, freed, loaded
     uint64_t load_number;    // made, unloaded
@@ -226,61 +290,35 @@ struct pod_op {
     size_t replica_count;
     uint64_t bytes; // moved or allocated
 
-    // ---- the same as records: valid until the operation is settled
-    struct pod_buffer *target; // written, read, freed, copied to
-    struct pod_buffer *source; // COPY
-    struct pod_program *target_program;
-    struct pod_loaded *target_load;
+    // ---- the rest of the request (fixed)
+    int64_t created_wall_ns;
+    int64_t deadline_ns; // as submitted, offset from creation; POD_NEVER
+    char *name;          // NULL: none
+    struct pod_label *labels;
+    size_t label_count;
+    uint64_t graph; // 0: none
+    // The operation of that number; valid until this one has ended.
+    struct pod_op *graph_op;
+    uint64_t graph_change;   // GRAPH: its last change as a graph
+    struct pod_trace *trace; // with a reference; NULL: not known
 
     // ---- dependencies
     uint64_t *deps; // numbers, as found at submission
     uint32_t dep_count;
-    uint32_t dep_met; // the first so many are known to be settled
-    // Those of `deps` that it may be sent ahead of: the first must go well, the
-    // others must only end (fixed).
-    uint64_t *waits;
-    uint64_t *orders;
-    uint32_t wait_count;
-    uint32_t order_count;
+    uint32_t dep_met;  // the first so many are known to be settled
     uint64_t dep_mark; // scratch of the submission that looked at it last
     size_t dep_index;
-    struct pod_op *doomed_by; // while it is submitted
-    struct pod_use *uses;     // buffers it reads
-    size_t use_count;
-    size_t use_capacity;
-    struct pod_write *writes; // buffers it writes, while it is submitted
-    size_t write_count;
-    size_t write_capacity;
-    struct pod_load_use *load_uses; // EXECUTE: one a replica
 
-    // ---- the work
-    struct pod_transfer *transfer; // NULL: no bytes go through podd
-    enum pod_op_stage stage;
-    // What the answers so far say it comes to; SUCCEEDED until a bad one.
-    enum pod_sched_state outcome;
-    struct pod_call call;   // the call of its own number
-    struct pod_call *calls; // one a host: COMPILE, RESET, EXECUTE, FREE
-    size_t call_count;
-    uint32_t open_calls;
-    uint32_t open_leaves;     // of an automatic tuple that is being made
-    struct pod_stall *stalls; // its calls that are stalled; NULL: none
-    struct pod_driver_launch *driver_launches; // EXECUTE, grouped by call
-    uint32_t *group_starts;  // first launch of each call; call_count + 1
-    uint32_t *replica_hosts; // by replica
-    uint32_t *replica_cores;
-    uint32_t *replica_worker_cores;
-    struct pod_list memory_link; // FREE, ALLOCATE: in its core's frees
-    // In the list of what it waits for while launched; later, if it is `owed`,
-    // in its host's.
-    struct pod_list joined;
+    // ---- work of some kinds
     struct pod_list doomed;        // while many are ended at once
-    struct pod_list local;         // in pod->local: done without a driver
     struct pod_compiled *compiled; // COMPILE: of its own, until launched
     // COMPILE and RESET: the outcome by host; NULL else.
     struct pod_outcome *outcomes;
     size_t outcome_count;
     size_t outcome_room;     // COMPILE: hosts there were when it was asked for
     struct pod_op *tuple_of; // the automatic tuple whose leaf it makes
+    struct pod_kept *kept;   // READ without a stream; NULL: none
+    struct pod_shape *shape; // READ: of the buffer; NULL: raw
 
     // ---- the end
     // Set before it ends if it fails by itself; from its cause if it is
@@ -288,26 +326,21 @@ struct pod_op {
     struct pod_failure *failure;
     struct pod_causes *causes; // NULL: it is its own root, or no memory
     uint64_t root;             // number of the root; 0: ended well
-    enum pod_cancel_outcome cancel;
     char *cancel_reason;
-
-    // ---- what keeps it
-    uint32_t pins; // last writer of a buffer, and the like
-
-    // ---- READ without a stream: its bytes (data.c)
-    bool keeps_data; // it is such a read (fixed)
-    bool has_data;   // they are there and may be taken
-    bool data_dropped;
-    struct pod_blob **chunks;
-    size_t chunk_count;
-    uint64_t kept_bytes;       // taken from the staging budget
-    int64_t data_until_ns;     // monotonic: when they are dropped
-    struct pod_list data_link; // in pod->data, by time
-    struct pod_shape *shape;   // of the buffer that was read; NULL: raw
 
     void *arrays; // EXECUTE: memory of the replicas' lists
     void *block;  // memory of name, labels, and of arrays by kind
 };
+
+// What is in the first `bytes` of a record comes from memory, meanwhile. A
+// hint, for any thread for which the record is there.
+static inline void pod_op_prefetch(const struct pod_op *op, size_t bytes)
+{
+    enum { OP_LINE_BYTES = 64 };
+
+    for (size_t i = 0; i < bytes; i += OP_LINE_BYTES)
+        __builtin_prefetch((const char *)op + i, 1);
+}
 
 // The outcome of a compile or a reset on one host.
 struct pod_outcome {
@@ -326,6 +359,12 @@ static inline bool pod_op_takes(const struct pod_op *op)
 static inline bool pod_op_ended(const struct pod_op *op)
 {
     return pod_sched_terminal(op->state);
+}
+
+// Whether it is a READ whose bytes may be taken.
+static inline bool pod_op_has_data(const struct pod_op *op)
+{
+    return op->kept != NULL && op->kept->there;
 }
 
 // ------------------------------------------------------------------- table

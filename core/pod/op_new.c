@@ -28,13 +28,7 @@ static struct pod_op *op_calloc(enum pod_kind kind)
     pod_list_init(&op->link);
     pod_list_init(&op->change_waiters);
     pod_list_init(&op->end_waiters);
-    pod_list_init(&op->joined);
-    pod_list_init(&op->local);
     pod_list_init(&op->doomed);
-    pod_list_init(&op->memory_link);
-    pod_list_init(&op->data_link);
-    pod_list_init(&op->call.link);
-    pod_list_init(&op->call.cancel_link);
     return op;
 }
 
@@ -83,17 +77,6 @@ static bool op_copy_texts(struct pod_op *op, const struct pod_request *request)
         op_put_text(&place, request->name);
     }
     return true;
-}
-
-static bool op_room_uses(struct pod_op *op, size_t reads, size_t writes)
-{
-    if (reads > 0)
-        op->uses = pod_calloc(reads, sizeof(*op->uses));
-    if (writes > 0)
-        op->writes = pod_calloc(writes, sizeof(*op->writes));
-    op->use_capacity = op->uses == NULL ? 0 : reads;
-    op->write_capacity = op->writes == NULL ? 0 : writes;
-    return op->use_capacity == reads && op->write_capacity == writes;
 }
 
 // ------------------------------------------------------------------- by kind
@@ -218,7 +201,7 @@ static bool op_new_write(struct pod *pod, struct pod_op *op,
     op->transfer->total = request->write.data->size;
     op->transfer->to_offset = request->write.offset;
     op->bytes = request->write.data->size;
-    return op_room_uses(op, 0, 1);
+    return true;
 }
 
 static bool op_new_read(struct pod *pod, struct pod_op *op,
@@ -229,9 +212,10 @@ static bool op_new_read(struct pod *pod, struct pod_op *op,
         return false;
     op->transfer->from_offset = request->read.offset;
     op->transfer->total = request->read.length;
-    op->keeps_data = request->read.stream == NULL;
     op->shape = pod_calloc(1, sizeof(*op->shape));
-    return op->shape != NULL && op_room_uses(op, 1, 0);
+    if (request->read.stream == NULL && !pod_kept_new(op))
+        return false;
+    return op->shape != NULL;
 }
 
 static bool op_new_compile(struct pod *pod, struct pod_op *op,
@@ -267,17 +251,19 @@ static bool op_new_load(struct pod_op *op)
     return true;
 }
 
-static bool op_new_reset(struct pod *pod, struct pod_op *op)
+static bool op_new_reset(struct pod_op *op)
 {
-    size_t count = atomic_load(&pod->live_hosts);
-
-    op->outcomes = pod_calloc(count, sizeof(*op->outcomes));
-    op->calls = pod_calloc(count, sizeof(*op->calls));
-    op->call_count = op->calls == NULL ? 0 : count;
-    return op->outcomes != NULL && op->calls != NULL;
+    op->outcomes = pod_calloc(op->work->call_count, sizeof(*op->outcomes));
+    return op->outcomes != NULL;
 }
 
 // ---------------------------------------------------------------- executions
+
+static size_t op_outputs(const struct pod_launch *launch,
+                         const size_t *auto_counts, size_t index)
+{
+    return launch->auto_outputs ? auto_counts[index] : launch->output_count;
+}
 
 // Deals the lists of the replicas out of one block: numbers, then records.
 static bool op_deal_arrays(struct pod_op *op, size_t buffers)
@@ -303,47 +289,51 @@ static bool op_deal_arrays(struct pod_op *op, size_t buffers)
     return true;
 }
 
-static bool op_room_replicas(struct pod_op *op, size_t count)
-{
-    op->replica_count = count;
-    op->replicas = pod_calloc(count, sizeof(*op->replicas));
-    op->load_uses = pod_calloc(count, sizeof(*op->load_uses));
-    op->calls = pod_calloc(count, sizeof(*op->calls));
-    op->driver_launches = pod_calloc(count, sizeof(*op->driver_launches));
-    op->group_starts = pod_calloc(count + 1, sizeof(*op->group_starts));
-    op->replica_hosts = pod_calloc(count, sizeof(*op->replica_hosts));
-    op->replica_cores = pod_calloc(count, sizeof(*op->replica_cores));
-    op->replica_worker_cores =
-        pod_calloc(count, sizeof(*op->replica_worker_cores));
-    return op->replicas != NULL && op->load_uses != NULL && op->calls != NULL &&
-           op->driver_launches != NULL && op->group_starts != NULL &&
-           op->replica_hosts != NULL && op->replica_cores != NULL &&
-           op->replica_worker_cores != NULL;
-}
-
 static bool op_new_execute(struct pod_op *op, const struct pod_request *request,
                            const size_t *auto_counts)
 {
-    size_t reads = 0, writes = 0;
+    size_t buffers = 0;
 
-    if (!op_room_replicas(op, request->execute.launch_count))
+    op->replica_count = request->execute.launch_count;
+    op->replicas = pod_calloc(op->replica_count, sizeof(*op->replicas));
+    if (op->replicas == NULL)
         return false;
     for (size_t i = 0; i < op->replica_count; i++) {
         const struct pod_launch *launch = &request->execute.launches[i];
         struct pod_replica *replica = &op->replicas[i];
-        pod_list_init(&op->load_uses[i].link);
         replica->input_count = launch->input_count;
-        replica->output_count =
-            launch->auto_outputs ? auto_counts[i] : launch->output_count;
-        reads += replica->input_count;
-        writes += replica->output_count;
+        replica->output_count = op_outputs(launch, auto_counts, i);
+        buffers += replica->input_count + replica->output_count;
     }
     op->is_gang = request->execute.is_gang;
-    return op_deal_arrays(op, reads + writes) &&
-           op_room_uses(op, reads, writes);
+    return op_deal_arrays(op, buffers);
 }
 
 // ----------------------------------------------------------------- all kinds
+
+// What the work on a request takes.
+static struct pod_work_room op_room(const struct pod *pod,
+                                    const struct pod_request *request,
+                                    const size_t *auto_counts)
+{
+    struct pod_work_room room = {.calls = 0};
+
+    if (request->kind == POD_KIND_RESET)
+        room.calls = atomic_load(&pod->live_hosts);
+    room.reads =
+        request->kind == POD_KIND_READ || request->kind == POD_KIND_COPY;
+    room.writes =
+        request->kind == POD_KIND_WRITE || request->kind == POD_KIND_COPY;
+    if (request->kind != POD_KIND_EXECUTE)
+        return room;
+    room.calls = room.replicas = request->execute.launch_count;
+    for (size_t i = 0; i < room.replicas; i++) {
+        const struct pod_launch *launch = &request->execute.launches[i];
+        room.reads += launch->input_count;
+        room.writes += op_outputs(launch, auto_counts, i);
+    }
+    return room;
+}
 
 static bool op_new_kind(struct pod *pod, struct pod_op *op,
                         const struct pod_request *request,
@@ -358,8 +348,6 @@ static bool op_new_kind(struct pod *pod, struct pod_op *op,
         return op_new_write(pod, op, request);
     case POD_KIND_READ:
         return op_new_read(pod, op, request);
-    case POD_KIND_COPY:
-        return op_room_uses(op, 1, 1);
     case POD_KIND_COMPILE:
         return op_new_compile(pod, op, request);
     case POD_KIND_LOAD:
@@ -367,10 +355,11 @@ static bool op_new_kind(struct pod *pod, struct pod_op *op,
     case POD_KIND_EXECUTE:
         return op_new_execute(op, request, auto_counts);
     case POD_KIND_RESET:
-        return op_new_reset(pod, op);
+        return op_new_reset(op);
     case POD_KIND_GRAPH:
         op->members = pod_graph_new();
         return op->members != NULL;
+    case POD_KIND_COPY:
     case POD_KIND_FREE:
     case POD_KIND_UNLOAD:
     case POD_KIND_COUNT:
@@ -379,7 +368,8 @@ static bool op_new_kind(struct pod *pod, struct pod_op *op,
     return true;
 }
 
-struct pod_op *pod_op_new(struct pod *pod, const struct pod_request *request,
+struct pod_op *pod_op_new(struct pod *pod, struct pod_work_maker *maker,
+                          const struct pod_request *request,
                           const size_t *auto_counts)
 {
     struct pod_op *op = op_calloc(request->kind);
@@ -389,18 +379,21 @@ struct pod_op *pod_op_new(struct pod *pod, const struct pod_request *request,
     op->priority = (int8_t)request->priority;
     op->run_on_failure = request->run_on_failure;
     op->deadline_ns = request->deadline_ns;
-    if (op_copy_texts(op, request) &&
+    if (pod_work_new(maker, op, op_room(pod, request, auto_counts)) &&
+        op_copy_texts(op, request) &&
         op_new_kind(pod, op, request, auto_counts))
         return op;
     pod_op_free(pod, op);
     return NULL;
 }
 
-struct pod_op *pod_op_new_output(struct pod *pod)
+struct pod_op *pod_op_new_output(struct pod *pod, struct pod_work_maker *maker)
 {
     struct pod_op *op = op_calloc(POD_KIND_ALLOCATE);
 
-    if (op != NULL && op_new_buffer(op, true)) {
+    if (op != NULL &&
+        pod_work_new(maker, op, (struct pod_work_room){.calls = 0}) &&
+        op_new_buffer(op, true)) {
         op->auto_output = true;
         return op;
     }
@@ -415,28 +408,9 @@ void pod_op_free_work(struct pod_op *op)
     if (op->transfer != NULL)
         op->transfer->op = NULL;
     pod_transfer_unref(op->transfer);
-    pod_free(op->uses);
-    pod_free(op->writes);
-    pod_free(op->load_uses);
-    pod_free(op->calls);
-    pod_free(op->driver_launches);
-    pod_free(op->group_starts);
-    pod_free(op->replica_hosts);
-    pod_free(op->replica_cores);
-    pod_free(op->replica_worker_cores);
     op->transfer = NULL;
-    op->uses = NULL;
-    op->writes = NULL;
-    op->use_count = op->use_capacity = 0;
-    op->write_count = op->write_capacity = 0;
-    op->load_uses = NULL;
-    op->calls = NULL;
-    op->call_count = 0;
-    op->driver_launches = NULL;
-    op->group_starts = NULL;
-    op->replica_hosts = NULL;
-    op->replica_cores = NULL;
-    op->replica_worker_cores = NULL;
+    if (!op->owed)
+        pod_work_free(op);
 }
 
 static void op_free_buffer(struct pod_buffer *buffer)
@@ -473,6 +447,7 @@ void pod_op_free(struct pod *pod, struct pod_op *op)
     if (op == NULL)
         return;
     pod_op_free_work(op);
+    pod_work_free(op);
     if (op->kind == POD_KIND_COMPILE)
         pod_compiled_free(op->compiled);
     op_free_buffer(op->buffer);
@@ -489,9 +464,9 @@ void pod_op_free(struct pod *pod, struct pod_op *op)
     pod_failure_unref(op->failure);
     pod_free(op->causes);
     pod_free(op->cancel_reason);
-    pod_data_discard(pod, (struct pod_data_chunks){.chunks = op->chunks,
-                                                   .count = op->chunk_count,
-                                                   .bytes = op->kept_bytes});
+    if (op->kept != NULL)
+        pod_data_discard(pod, op->kept->data);
+    pod_free(op->kept);
     pod_free(op->shape);
     pod_free(op->block);
     pod_trace_unref(op->trace);

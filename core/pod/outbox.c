@@ -26,10 +26,10 @@ void pod_call_init(struct pod_call *call, struct pod_op *op,
         .cause = op == NULL ? 0 : op->number,
         .trace = op == NULL ? NULL : op->trace,
         .number = number,
-        .waits = op == NULL ? NULL : op->waits,
-        .wait_count = op == NULL ? 0 : op->wait_count,
-        .orders = op == NULL ? NULL : op->orders,
-        .order_count = op == NULL ? 0 : op->order_count,
+        .waits = op == NULL ? NULL : op->work->waits,
+        .wait_count = op == NULL ? 0 : op->work->wait_count,
+        .orders = op == NULL ? NULL : op->work->orders,
+        .order_count = op == NULL ? 0 : op->work->order_count,
     };
     pod_list_init(&call->link);
     pod_list_init(&call->cancel_link);
@@ -39,18 +39,19 @@ void pod_call_init(struct pod_call *call, struct pod_op *op,
 const struct pod_call *pod_op_call(const struct pod_op *op, size_t index)
 {
     const struct pod_compiled *compiled = NULL;
+    const struct pod_work *work = op->work;
 
     if (index == 0)
-        return &op->call;
+        return &work->call;
     index--;
-    if (index < op->call_count)
-        return &op->calls[index];
-    index -= op->call_count;
+    if (index < work->call_count)
+        return &work->calls[index];
+    index -= work->call_count;
     if (op->transfer != NULL && index < POD_TRANSFER_SLOTS)
         return &op->transfer->slots[index].call;
     if (op->program != NULL)
         compiled = op->program->compiled;
-    else if (op->kind == POD_KIND_LOAD && !pod_list_empty(&op->joined))
+    else if (op->kind == POD_KIND_LOAD && !pod_list_empty(&work->joined))
         compiled = op->target_program->compiled;
     if (compiled == NULL)
         return NULL;
@@ -70,7 +71,7 @@ struct pod_op *pod_call_op(const struct pod_call *call)
     const struct pod_list *joined = pod_compiled_joined(call);
     if (pod_list_empty(joined))
         return NULL;
-    return POD_CONTAINER(joined->next, struct pod_op, joined);
+    return POD_CONTAINER(joined->next, struct pod_work, joined)->op;
 }
 
 uint64_t pod_call_number_locked(struct pod *pod)
@@ -206,14 +207,15 @@ static void outbox_execute(const struct pod_call *call,
                            const struct pod_driver_call *driver_call)
 {
     const struct pod_op *op = call->op;
-    uint32_t first = op->group_starts[call->index];
+    const struct pod_work *work = op->work;
+    uint32_t first = work->group_starts[call->index];
     struct pod_driver_execute execute = {
-        .launches = &op->driver_launches[first],
-        .launch_count = op->group_starts[call->index + 1] - first,
+        .launches = &work->driver_launches[first],
+        .launch_count = work->group_starts[call->index + 1] - first,
         .replica_count = (uint32_t)op->replica_count,
-        .replica_hosts = op->replica_hosts,
-        .replica_cores = op->replica_cores,
-        .replica_worker_cores = op->replica_worker_cores,
+        .replica_hosts = work->replica_hosts,
+        .replica_cores = work->replica_cores,
+        .replica_worker_cores = work->replica_worker_cores,
     };
 
     call->host->driver->ops->execute(call->host->driver, driver_call, &execute);

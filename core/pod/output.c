@@ -97,15 +97,20 @@ static void output_free_leaves(struct pod *pod, struct pod_op **leaves,
 static struct pod_op **output_new_leaves(struct pod *pod, size_t count)
 {
     struct pod_op **leaves = pod_calloc(count, sizeof(struct pod_op *));
+    struct pod_work_maker maker = {.expected = count};
+    size_t made = 0;
 
-    for (size_t i = 0; leaves != NULL && i < count; i++) {
-        leaves[i] = pod_op_new_output(pod);
-        if (leaves[i] != NULL)
-            continue;
-        output_free_leaves(pod, leaves, i);
-        return NULL;
+    while (leaves != NULL && made < count) {
+        leaves[made] = pod_op_new_output(pod, &maker);
+        if (leaves[made] == NULL)
+            break;
+        made++;
     }
-    return leaves;
+    pod_work_maker_fini(&maker);
+    if (leaves == NULL || made == count)
+        return leaves;
+    output_free_leaves(pod, leaves, made);
+    return NULL;
 }
 
 static bool output_reserve(struct pod *pod, struct pod_buffer *tuple,
@@ -159,7 +164,7 @@ static void output_make_leaves(struct pod *pod, struct pod_op *op,
     if (op->buffer->handle.freed_by == 0)
         pod_tuple_hold_locked(op->buffer);
     op->bytes = op->buffer->bytes;
-    op->open_leaves = (uint32_t)count;
+    op->work->open_leaves = (uint32_t)count;
     pod_admit_locked(pod, leaves, count, starts, after);
     for (size_t i = 0; i < count && writer != NULL && writer != op; i++)
         output_written_locked(pod, leaves[i]->buffer, writer);
@@ -180,9 +185,10 @@ static void output_make_tuple_locked(struct pod *pod, struct pod_op *op,
         pod_launch_no_host_locked(pod, op, host);
         return;
     }
-    pod_call_init(&op->call, op, host, POD_CALL_ALLOCATE_TUPLE, op->number);
-    op->call.worker_core = pod->cores[op->core]->worker_core;
-    pod_call_queue_locked(&op->call, after);
+    pod_call_init(&op->work->call, op, host, POD_CALL_ALLOCATE_TUPLE,
+                  op->number);
+    op->work->call.worker_core = pod->cores[op->core]->worker_core;
+    pod_call_queue_locked(&op->work->call, after);
 }
 
 void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
@@ -192,7 +198,7 @@ void pod_output_expand_locked(struct pod *pod, struct pod_op *op,
     size_t *starts = NULL;
     struct pod_op **leaves = NULL;
 
-    if (pod_op_ended(op) || op->open_leaves > 0 || op->buffer->is_tuple ||
+    if (pod_op_ended(op) || op->work->open_leaves > 0 || op->buffer->is_tuple ||
         op->outcome != POD_SCHED_SUCCEEDED) {
         pod_complete_locked(pod, op, after);
         return;
@@ -228,6 +234,6 @@ void pod_output_leaf_done_locked(struct pod *pod, struct pod_op *op,
         tuple->outcome = POD_SCHED_FAILED;
         pod_inherit_locked(pod, tuple, op);
     }
-    if (--tuple->open_leaves == 0)
+    if (--tuple->work->open_leaves == 0)
         output_make_tuple_locked(pod, tuple, after);
 }

@@ -49,7 +49,7 @@ void pod_owed_note_locked(struct pod *pod, struct pod_op *op,
         return;
     op->owed = true;
     pod_pin(op);
-    pod_list_push_back(&op->call.host->owed, &op->joined);
+    pod_list_push_back(&op->work->call.host->owed, &op->work->joined);
     owed_count_own(pod, op, true);
 }
 
@@ -60,7 +60,8 @@ static void owed_over(struct pod *pod, struct pod_op *op)
     struct pod_handle *handle = maker == NULL ? NULL : pod_op_handle(maker);
 
     op->owed = false;
-    pod_list_remove(&op->joined);
+    pod_list_remove(&op->work->joined);
+    pod_work_free(op);
     owed_count_own(pod, op, false);
     if (op->buffer != NULL)
         pod_memory_release_locked(pod, op->buffer);
@@ -73,7 +74,7 @@ void pod_owed_answer_locked(struct pod *pod, struct pod_op *op,
                             const struct pod_answer *answer)
 {
     if (pod_owed_refused(answer))
-        pod_list_push_back(&op->call.host->owed, &op->joined);
+        pod_list_push_back(&op->work->call.host->owed, &op->work->joined);
     else
         owed_over(pod, op);
 }
@@ -81,7 +82,7 @@ void pod_owed_answer_locked(struct pod *pod, struct pod_op *op,
 static void owed_ask(struct pod *pod, struct pod_op *op,
                      struct pod_after *after)
 {
-    struct pod_call *call = &op->call;
+    struct pod_call *call = &op->work->call;
 
     pod_call_init(call, op, call->host,
                   owed_is_load(op) ? POD_CALL_UNLOAD : POD_CALL_DEALLOCATE,
@@ -103,7 +104,7 @@ void pod_owed_ask_locked(struct pod *pod, struct pod_host *host,
         item = pod_list_pop_front(&host->owed);
         if (item == NULL)
             break;
-        owed_ask(pod, POD_CONTAINER(item, struct pod_op, joined), after);
+        owed_ask(pod, POD_CONTAINER(item, struct pod_work, joined)->op, after);
     }
     pod_compile_free_again_locked(pod, host, after);
 }
@@ -113,6 +114,6 @@ void pod_owed_lost_locked(struct pod *pod, struct pod_host *host)
     struct pod_list *item;
 
     while ((item = pod_list_pop_front(&host->owed)) != NULL)
-        owed_over(pod, POD_CONTAINER(item, struct pod_op, joined));
+        owed_over(pod, POD_CONTAINER(item, struct pod_work, joined)->op);
     pod_compiled_let_host_go_locked(pod, host->id);
 }

@@ -28,21 +28,21 @@ static void pending_cap(struct pod_standing *standing)
 static bool pending_waits_for_memory(const struct pod *pod,
                                      const struct pod_op *op)
 {
-    return op->waits_for_memory && !pod_list_empty(&op->memory_link) &&
-           op->memory_link.prev != &pod->cores[op->core]->frees;
+    return op->waits_for_memory && !pod_list_empty(&op->work->memory_link) &&
+           op->work->memory_link.prev != &pod->cores[op->core]->frees;
 }
 
 static void pending_memory(const struct pod *pod, const struct pod_op *op,
                            struct pod_standing *standing)
 {
     const struct pod_list *end = &pod->cores[op->core]->frees;
-    struct pod_list *at = op->memory_link.prev;
+    struct pod_list *at = op->work->memory_link.prev;
     int looks = 0;
 
     standing->position = 0;
     for (; at != end && looks < PENDING_LIMIT; at = at->prev, looks++) {
         const struct pod_op *before =
-            POD_CONTAINER(at, struct pod_op, memory_link);
+            POD_CONTAINER(at, struct pod_work, memory_link)->op;
         if (before->kind == POD_KIND_ALLOCATE && !pod_op_ended(before))
             standing->position++;
     }

@@ -90,20 +90,15 @@ static bool reset_room(const struct pod *pod, struct pod_op *op)
 {
     size_t count = atomic_load(&pod->live_hosts);
 
-    if (count <= op->call_count)
+    if (count <= op->work->call_count)
         return true;
-    struct pod_call *calls = pod_calloc(count, sizeof(*calls));
     struct pod_outcome *outcomes = pod_calloc(count, sizeof(*outcomes));
-    if (calls == NULL || outcomes == NULL) {
-        pod_free(calls);
+    if (outcomes == NULL || !pod_work_room_calls(op->work, count)) {
         pod_free(outcomes);
         return false;
     }
-    pod_free(op->calls);
     pod_free(op->outcomes);
-    op->calls = calls;
     op->outcomes = outcomes;
-    op->call_count = count;
     return true;
 }
 
@@ -119,7 +114,7 @@ void pod_reset_launch_locked(struct pod *pod, struct pod_op *op,
         return;
     }
     while ((host = pod_host_next(pod, &cursor)) != NULL) {
-        struct pod_call *call = &op->calls[op->outcome_count];
+        struct pod_call *call = &op->work->calls[op->outcome_count];
         if (!pod_host_up(host))
             continue;
         call->index = (uint32_t)op->outcome_count;

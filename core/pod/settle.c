@@ -123,16 +123,12 @@ static void settle_failed(struct pod *pod, struct pod_op *op)
 // A read that brought nothing, or only a part, keeps no bytes.
 static void settle_bytes(struct pod *pod, struct pod_op *op)
 {
-    struct pod_data_chunks chunks = {.chunks = op->chunks,
-                                     .count = op->chunk_count,
-                                     .bytes = op->kept_bytes};
+    struct pod_kept *kept = op->kept;
 
-    if (op->has_data || op->data_dropped)
+    if (kept == NULL || kept->there || kept->dropped)
         return;
-    op->chunks = NULL;
-    op->chunk_count = 0;
-    op->kept_bytes = 0;
-    pod_data_discard(pod, chunks);
+    pod_data_discard(pod, kept->data);
+    kept->data = (struct pod_data_chunks){.chunks = NULL};
 }
 
 void pod_settle_locked(struct pod *pod, struct pod_op *op)
@@ -141,7 +137,9 @@ void pod_settle_locked(struct pod *pod, struct pod_op *op)
         return;
     op->settled = true;
     pod_list_remove(&op->link);
-    pod_list_remove(&op->memory_link);
+    pod_list_remove(&op->work->memory_link);
+    // A graph that is cancelled is put there by its last member once more.
+    pod_list_remove(&op->work->local);
     pod_hazard_settle_locked(op);
     if (op->state != POD_SCHED_SUCCEEDED)
         settle_failed(pod, op);
@@ -180,8 +178,8 @@ static uint32_t retire_own_pins(const struct pod_op *op)
 void pod_retire_locked(struct pod *pod, struct pod_op *op)
 {
     if (op->retired || op->link.next != &op->link || !op->settled ||
-        op->node != NULL || op->pins > retire_own_pins(op) || op->has_data ||
-        retire_handle_lives(op))
+        op->node != NULL || op->pins > retire_own_pins(op) ||
+        pod_op_has_data(op) || retire_handle_lives(op))
         return;
     op->retired = true;
     op->retired_ns = pod->now_ns;

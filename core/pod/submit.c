@@ -85,16 +85,16 @@ static bool batch_keep_deps(struct pod_op *op, const struct pod_edges *edges,
     op->deps = pod_calloc(count + ahead, sizeof(uint64_t));
     if (op->deps == NULL)
         return false;
-    op->waits = op->deps + count;
-    op->orders = op->waits + waits;
+    op->work->waits = op->deps + count;
+    op->work->orders = op->work->waits + waits;
     op->dep_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         uint64_t number = items[i].op->number;
         op->deps[i] = number;
         if (items[i].ahead && items[i].carries)
-            op->waits[op->wait_count++] = number;
+            op->work->waits[op->work->wait_count++] = number;
         else if (items[i].ahead)
-            op->orders[op->order_count++] = number;
+            op->work->orders[op->work->order_count++] = number;
     }
     return true;
 }

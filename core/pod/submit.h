@@ -68,13 +68,10 @@ struct pod_batch {
 static inline void pod_op_expect(struct pod_op *const *ops, size_t count,
                                  size_t at)
 {
-    enum { EXPECT_AHEAD = 2, EXPECT_LINE = 64, EXPECT_BYTES = 512 };
+    enum { EXPECT_AHEAD = 2 };
 
-    if (at >= count || count - at <= EXPECT_AHEAD)
-        return;
-    const char *op = (const char *)ops[at + EXPECT_AHEAD];
-    for (size_t i = 0; i < EXPECT_BYTES; i += EXPECT_LINE)
-        __builtin_prefetch(op + i, 1);
+    if (at < count && count - at > EXPECT_AHEAD)
+        pod_op_prefetch(ops[at + EXPECT_AHEAD], sizeof(struct pod_op));
 }
 
 // The item whose turn it is.

@@ -183,13 +183,15 @@ static bool batch_place(struct pod_batch *batch, size_t index,
 }
 
 static bool batch_make_item(struct pod_batch *batch,
+                            struct pod_work_maker *maker,
                             struct pod_batch_item *item)
 {
     for (size_t i = item->output_count; i > 0; i--) {
-        if (!batch_place(batch, item->index - i, pod_op_new_output(batch->pod)))
+        if (!batch_place(batch, item->index - i,
+                         pod_op_new_output(batch->pod, maker)))
             return false;
     }
-    item->op = pod_op_new(batch->pod, item->request, item->auto_counts);
+    item->op = pod_op_new(batch->pod, maker, item->request, item->auto_counts);
     if (!batch_place(batch, item->index, item->op) || !item->crosses)
         return item->op != NULL;
     item->op->transfer = pod_transfer_new(batch->pod, item->op);
@@ -197,34 +199,45 @@ static bool batch_make_item(struct pod_batch *batch,
 }
 
 // The operation of the graph itself, which comes first.
-static bool batch_make_graph(struct pod_batch *batch)
+static bool batch_make_graph(struct pod_batch *batch,
+                             struct pod_work_maker *maker)
 {
     if (batch->graph == NULL)
         return true;
-    batch->graph_op = pod_op_new(batch->pod, batch->graph->self, NULL);
+    batch->graph_op = pod_op_new(batch->pod, maker, batch->graph->self, NULL);
     return batch_place(batch, 0, batch->graph_op);
 }
 
-enum pod_code pod_batch_make(struct pod_batch *batch)
+static bool batch_make_all(struct pod_batch *batch,
+                           struct pod_work_maker *maker)
 {
     size_t lanes = 0;
 
-    batch->ops = pod_calloc(batch->op_count, sizeof(struct pod_op *));
-    batch->edge_starts =
-        pod_calloc(batch->op_count + 1, sizeof(*batch->edge_starts));
-    if (batch->ops == NULL || batch->edge_starts == NULL ||
-        !batch_make_graph(batch))
-        return pod_batch_no_memory(batch);
+    if (!batch_make_graph(batch, maker))
+        return false;
     for (size_t i = 0; i < batch->turn_count; i++) {
         struct pod_batch_item *item = &batch->items[pod_batch_turn(batch, i)];
         if (item->left_out)
             continue;
-        if (!batch_make_item(batch, item))
-            return pod_batch_no_memory(batch);
+        if (!batch_make_item(batch, maker, item))
+            return false;
         lanes += item->op->replica_count;
     }
     batch->lanes = pod_calloc(lanes, sizeof(*batch->lanes));
-    return batch->lanes == NULL ? pod_batch_no_memory(batch) : POD_OK;
+    return batch->lanes != NULL;
+}
+
+enum pod_code pod_batch_make(struct pod_batch *batch)
+{
+    struct pod_work_maker maker = {.expected = batch->op_count};
+
+    batch->ops = pod_calloc(batch->op_count, sizeof(struct pod_op *));
+    batch->edge_starts =
+        pod_calloc(batch->op_count + 1, sizeof(*batch->edge_starts));
+    bool made = batch->ops != NULL && batch->edge_starts != NULL &&
+                batch_make_all(batch, &maker);
+    pod_work_maker_fini(&maker);
+    return made ? POD_OK : pod_batch_no_memory(batch);
 }
 
 void pod_batch_drop(struct pod_batch *batch)

@@ -230,7 +230,7 @@ static void transfer_keep(struct pod_transfer *transfer,
 {
     size_t index = (size_t)(slot->offset / pod_transfer_piece(transfer));
 
-    transfer->op->chunks[index] = slot->blob;
+    transfer->op->kept->data.chunks[index] = slot->blob;
     slot->blob = NULL;
     slot->busy = false;
     transfer->handed += slot->count;

@@ -76,7 +76,7 @@ bool pod_whole_begin_locked(struct pod_transfer *transfer)
         return true;
     if (transfer->from == NULL && transfer->period == 0 && all)
         return true; // given in one piece
-    if (transfer->to == NULL && op->keeps_data && all)
+    if (transfer->to == NULL && op->kept != NULL && all)
         return true; // has its room already
     if (!whole_take_room(transfer, bytes))
         return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/pod/engine.h"
 
 static int64_t hand_mono(void *arg)
 {
@@ -71,6 +72,8 @@ struct pod_op *hand_op(struct hand_pod *hand, enum pod_kind kind,
 {
     struct pod *pod = &hand->pod;
     struct pod_op *op = pod_calloc(1, sizeof(*op));
+    struct pod_work_maker maker = {.expected = 1};
+    const struct pod_work_room room = {.calls = 0};
 
     if (op == NULL || !pod_table_reserve(&pod->table, pod->last_number + 1, 1))
         abort();
@@ -87,10 +90,9 @@ struct pod_op *hand_op(struct hand_pod *hand, enum pod_kind kind,
     pod_list_init(&op->link);
     pod_list_init(&op->change_waiters);
     pod_list_init(&op->end_waiters);
-    pod_list_init(&op->memory_link);
-    pod_list_init(&op->joined);
-    pod_list_init(&op->local);
-    pod_list_init(&op->data_link);
+    if (!op->settled && !pod_work_new(&maker, op, room))
+        abort();
+    pod_work_maker_fini(&maker);
     pod_table_put(&pod->table, op);
     pod->by_state[state]++;
     pod->by_kind[kind]++;
@@ -101,9 +103,12 @@ void hand_expire(struct hand_pod *hand, struct pod_op *op)
 {
     pod_table_remove(&hand->pod.table, op->number);
     pod_list_remove(&op->link);
-    pod_list_remove(&op->data_link);
+    if (op->kept != NULL)
+        pod_list_remove(&op->kept->link);
+    pod_free(op->kept);
     hand->pod.by_state[op->state]--;
     hand->pod.by_kind[op->kind]--;
+    pod_op_free_work(op);
     pod_free(op);
 }
 

@@ -89,18 +89,19 @@ static struct pod_op *kept_read(struct hand_pod *hand, size_t count)
     struct pod_op *op = hand_op(hand, POD_KIND_READ, POD_SCHED_SUCCEEDED);
 
     assert_true(pod_staging_take(&hand->pod, 100 * count));
-    op->keeps_data = true;
-    op->kept_bytes = 100 * count;
+    assert_true(pod_kept_new(op));
+    struct pod_data_chunks *data = &op->kept->data;
+    data->bytes = 100 * count;
     op->buffer_number = 77;
     // Someone still counts on it, so that it is not retired in these tests.
     op->pins = 1;
-    op->chunks = pod_calloc(count, sizeof(struct pod_blob *));
-    assert_non_null(op->chunks);
-    op->chunk_count = count;
+    data->chunks = pod_calloc(count, sizeof(struct pod_blob *));
+    assert_non_null(data->chunks);
+    data->count = count;
     for (size_t i = 0; i < count; i++) {
-        op->chunks[i] = pod_blob_new(100);
-        assert_non_null(op->chunks[i]);
-        memset(op->chunks[i]->data, (int)i, 100);
+        data->chunks[i] = pod_blob_new(100);
+        assert_non_null(data->chunks[i]);
+        memset(data->chunks[i]->data, (int)i, 100);
     }
     pod_mutex_lock(&hand->pod.lock);
     pod_data_keep_locked(&hand->pod, op);
@@ -150,7 +151,7 @@ static void test_bytes_can_be_taken_until_dropped(void **state)
     assert_int_equal(used(&hand), 0);
     // Its event shows that they are gone.
     assert_true(op->revision > revision);
-    assert_false(op->has_data);
+    assert_false(pod_op_has_data(op));
     assert_gone(&hand, 1);
     op->shape = NULL;
     hand_pod_fini(&hand);
@@ -192,13 +193,15 @@ static void test_chunks_that_others_follow(void **state)
     hand_pod_init(&hand);
     struct pod_op *op = hand_op(&hand, POD_KIND_READ, POD_SCHED_SUCCEEDED);
     assert_true(pod_staging_take(&hand.pod, 50));
-    op->keeps_data = true;
-    op->kept_bytes = 50;
+    assert_true(pod_kept_new(op));
+    struct pod_data_chunks *data = &op->kept->data;
+    data->bytes = 50;
     op->pins = 1;
-    op->chunks = pod_calloc(1, sizeof(struct pod_blob *));
-    op->chunk_count = 1;
-    op->chunks[0] = pod_blob_new(50);
-    op->chunks[0]->on_free = free_elsewhere;
+    data->chunks = pod_calloc(1, sizeof(struct pod_blob *));
+    assert_non_null(data->chunks);
+    data->count = 1;
+    data->chunks[0] = pod_blob_new(50);
+    data->chunks[0]->on_free = free_elsewhere;
     pod_mutex_lock(&hand.pod.lock);
     pod_data_keep_locked(&hand.pod, op);
     pod_mutex_unlock(&hand.pod.lock);
@@ -265,9 +268,9 @@ static void test_reads_without_bytes(void **state)
     hand_pod_init(&hand);
     (void)hand_op(&hand, POD_KIND_WRITE, POD_SCHED_SUCCEEDED);
     struct pod_op *open = hand_op(&hand, POD_KIND_READ, POD_SCHED_RUNNING);
-    open->keeps_data = true;
+    assert_true(pod_kept_new(open));
     struct pod_op *failed = hand_op(&hand, POD_KIND_READ, POD_SCHED_SKIPPED);
-    failed->keeps_data = true;
+    assert_true(pod_kept_new(failed));
     failed->root = 9;
     struct pod_failure *failure = pod_calloc(1, sizeof(*failure) + 10);
     assert_non_null(failure);
