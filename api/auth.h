@@ -3,11 +3,11 @@
 //
 // With a token file every request needs a token, but for routes of scope NONE:
 // `Authorization: Bearer TOKEN`, or the cookie of a session (POST /ui/session).
-// Each scope holds the ones below it: read < write < admin. A path that does
-// not exist, or not with this method, needs a token too: what there is is told
-// to those who may see it. On a Unix socket the users root and that of podd
-// itself are known by the socket and are admin; others need a token, and
-// where there is no token file they are refused.
+// Each scope holds the ones below it: read < write < admin. A path or method
+// that does not exist needs a token too, so that nobody without one learns what
+// there is. On a Unix socket the users root and that of podd itself are known
+// by the socket and are admin; others need a token, and where there is no token
+// file they are refused.
 //
 // The token file is looked at once a second while requests come, and at
 // api_server_reload (a stat of the loop's thread; a small file is read there

@@ -15,10 +15,10 @@
 
 #include "api/http.h"
 
-// For on_headers: what body is wanted instead of what the route says.
+// For on_headers: the body that is expected, instead of the route's.
 void api_body_want(struct api_request *req, enum api_body_kind kind);
 // For on_headers of data: the body must have exactly this length, else 400
-// BAD_LENGTH, as early as can be told.
+// BAD_LENGTH, as early as possible.
 void api_body_exactly(struct api_request *req, uint64_t length);
 
 // For on_headers: each piece of the body goes to `take` as it arrives, in

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections: counted, timed, and closed by us where libmicrohttpd would wait
-// for ever (it knows inactivity only, and shows nothing before the headers).
+// for ever (its timeouts are for inactivity only, and it reports nothing before
+// the headers).
 //
-// A deadline that passes shuts the socket; libmicrohttpd then finds the end of
-// the stream and closes. That a client has gone is told by our own epoll set,
-// edge triggered and for the hang-up alone, because libmicrohttpd does not look
-// at a suspended connection.
+// A deadline that passes shuts the socket down; libmicrohttpd then finds the
+// end of the stream and closes. We learn that a client has gone from our own
+// epoll set, edge triggered and for hang-ups only, because libmicrohttpd
+// ignores suspended connections.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/tcp.h>
@@ -220,7 +221,7 @@ static void conn_close(struct api_conn *conn)
 {
     struct api_server *server = conn->server;
 
-    // A request whose completion was never told is ours to end.
+    // A request whose completion was never reported must be ended here.
     if (conn->req != NULL)
         api_request_free(conn->req);
     pod_list_remove(&conn->phase_link);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/events/{op}/data: what an asynchronous read brought.
+// /v1/events/{op}/data: the bytes of an asynchronous read.
 #include <string.h>
 
 #include "api/common.h"

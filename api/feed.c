@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 
-// How long changes are gathered before they are told.
+// How long changes are gathered before they are sent.
 #define FEED_TURN_NS (20 * INT64_C(1000000))
 
 struct api_feed *api_feed_join(struct api_feed **place, struct pod *pod,
@@ -61,7 +61,7 @@ void api_feed_leave(struct api_feed *feed)
 void api_feed_look(struct api_feed *feed)
 {
     feed->head = pod_last_change(feed->pod, true);
-    // The engine tells of what comes later alone.
+    // The engine notifies only about later changes.
     if (feed->head != feed->told)
         api_server_notify_at(feed->server, feed->next_turn_ns);
 }

@@ -3,10 +3,10 @@
 //
 // The engine's log (core/pod/changes.h) says what changed, in order. A feed
 // holds what is encoded of it: messages by their sequence, in a cache of
-// bounded size. Whoever reads a change first has it encoded, the others share
-// the bytes. A reader holds a position and nothing that grows: one that is far
-// behind is given the latest change of each thing only (conflation), and one
-// whose position has left the log is told to look at everything again.
+// bounded size. The first reader of a change encodes it, the others share the
+// bytes. A reader holds a position and nothing that grows. One that is far
+// behind gets only the latest change of each thing (conflation), and one whose
+// position has left the log must read everything again (resync).
 //
 // There is a feed while there are readers. All of it is the loop thread's.
 #ifndef POD_API_FEED_H

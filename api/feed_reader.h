@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reader of a feed: where it is, what fits it, and what it is told next.
+// One reader of a feed: its position, its filters, and what it is sent next.
 //
 //   SNAPSHOT   the present state, collection by collection
 //   CATCH_UP   the last change of each thing that changed meanwhile, then
 //              "synced"
 //   LIVE       every change, in order
 //
-// A snapshot is begun at a place of the log. Each thing in it is at least as
-// new as that place, and what CATCH_UP brings is at least as new as what the
-// snapshot showed; so states never go back, and after "synced" nothing is given
-// twice. A cursor within these two goes on with them.
+// A snapshot begins at a place in the log. Each thing in it is at least as new
+// as that place, and each change of CATCH_UP is at least as new as what the
+// snapshot showed. So states never go back, and after "synced" nothing is sent
+// twice. A cursor given out during these two phases continues them.
 #ifndef POD_API_FEED_READER_H
 #define POD_API_FEED_READER_H
 

@@ -148,7 +148,8 @@ struct hosts_drain {
     int64_t deadline_ns;
 };
 
-// Woken: it is drained, was called off, or the time is up; the answer tells.
+// Woken: the host is drained or uncordoned, or the time is up; the answer shows
+// which.
 static void hosts_drain_resume(struct api_request *req, enum api_wake why)
 {
     const struct hosts_drain *drain = api_state(req);

@@ -53,15 +53,15 @@ enum api_phase {
     API_PHASE_NONE, // handler at work or parked: no deadline of this kind
 };
 
-// So many connections over a cap are accepted to be told so; any more are
-// closed without a word.
+// So many connections over a limit are accepted only to be answered with 503;
+// any more are closed without an answer.
 enum { API_SURPLUS_CONNECTIONS = 64 };
 
 // One client address: an IPv4 address or an IPv6 /64.
 struct api_address {
     uint64_t key;
     unsigned connections;
-    unsigned surplus; // connections that are there to be told no
+    unsigned surplus; // connections that will only be refused
     unsigned parked;
     unsigned streams;
 };

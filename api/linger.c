@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closing without taking the answer back. A request that is refused before its
-// body was read leaves bytes in the socket, and closing it then would send a
-// reset that overtakes the refusal at the client. So a copy of the descriptor
+// Closing without losing the answer. A request that is refused before its body
+// was read leaves bytes in the socket, and closing it then would send a reset
+// that overtakes the refusal at the client. So a copy of the descriptor
 // outlives libmicrohttpd's: what still comes is thrown away until the client
 // closes or the time is up.
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening socket. It is ours and not libmicrohttpd's, so that a port in
-// use is told with its number.
+// The listening socket. It is ours and not libmicrohttpd's, so that the error
+// about a port in use names the port.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>

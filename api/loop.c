@@ -2,9 +2,9 @@
 // The loop. Each turn: wait, look at what woke us, let deadlines pass, resume
 // what was woken, and run libmicrohttpd once.
 //
-// A resume that is asked for inside MHD_run is not seen by it until the next
-// event, and MHD_get_timeout does not tell; so after any resume two turns run
-// without blocking.
+// libmicrohttpd does not see a resume that is requested inside MHD_run until
+// the next event, and MHD_get_timeout does not account for it. So after any
+// resume two turns run without blocking.
 //
 // Shutting down: accepting stops first; parked requests are told to answer;
 // when no request is left or the time is up, what is still suspended is
@@ -30,7 +30,7 @@ static int64_t loop_earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Whether libmicrohttpd has something to do that no descriptor tells of.
+// Whether libmicrohttpd has something to do that no descriptor signals.
 static bool loop_has_work(const struct api_server *server)
 {
     MHD_UNSIGNED_LONG_LONG own;

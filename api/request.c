@@ -429,8 +429,9 @@ static enum MHD_Result request_first(struct api_request *req,
 
 // ----------------------------------------------------------------- the body
 
-// libmicrohttpd takes no reply before the body has ended, so the client is
-// told on the socket, and what it still sends is thrown away for a while.
+// libmicrohttpd takes no reply before the body has ended. So the refusal is
+// written to the socket, and what the client still sends is discarded for a
+// while.
 static void request_break_off(struct api_request *req,
                               const struct pod_err *err)
 {

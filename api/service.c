@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1: the service document: who serves, within which limits, and where what
-// is to be found.
+// /v1: the service document: version, limits, and where to find what.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

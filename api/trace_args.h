@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a slice of a trace tells of its operation.
+// The arguments of a slice of a trace, which describe its operation.
 #ifndef POD_API_TRACE_ARGS_H
 #define POD_API_TRACE_ARGS_H
 

@@ -86,7 +86,8 @@ static const char *view_stalled(const struct pod_stalled_view *stalled,
     return out;
 }
 
-// Why a host is not READY is told in its own words, and what hangs by its id.
+// For a host that is not READY the message is its own error; for one that hangs
+// it names the operation.
 static json_t *view_conditions(const struct pod_host_view *view)
 {
     struct api_build list = api_build_array();

@@ -146,7 +146,7 @@ void answers_expect(struct answers *answers)
     pod_mutex_unlock(&answers->lock);
 }
 
-// The first stream of the session that has not been told, with a reference.
+// The first stream of the session that does not know yet, with a reference.
 static struct answers *answers_find(struct answers_list *list,
                                     const struct worker_session *session)
 {

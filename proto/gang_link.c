@@ -265,8 +265,8 @@ static void gang_remember_locked(struct gang_links *links, uint64_t id)
     links->ended_at = (links->ended_at + 1) % GANG_LINK_MAX_ENDED;
 }
 
-// When it ended badly the others hear so, whether it had begun or not: who is
-// told twice that a replica has left does not mind.
+// If it ended badly the others are told so, whether it had begun or not: being
+// told twice that a replica has left does no harm.
 static void gang_end(struct worker_plan *plan, const struct pod_err *err)
 {
     struct gang_link *link = POD_CONTAINER(plan, struct gang_link, plan);
@@ -286,7 +286,7 @@ static void gang_end(struct worker_plan *plan, const struct pod_err *err)
     gang_remember_locked(links, link->id);
     pod_mutex_unlock(&links->lock);
     gang_in_drop(links, link->id);
-    // Those of whom nobody heard need not come any more.
+    // Workers that have not connected yet need not do so any more.
     for (size_t i = 0; i < link->out_count; i++)
         gang_link_lose(link, link->outs[i].host, "the gang has ended");
 }

@@ -117,8 +117,8 @@ static void gd_step_connect_locked(struct gd *driver)
         gd_lose_locked(driver, driver->link, &err);
 }
 
-// What is told again and again is told once. What follows the reason in
-// brackets changes from attempt to attempt.
+// The same reason is reported only once. What follows it in brackets changes
+// from attempt to attempt.
 static bool gd_is_news(const struct gd *driver)
 {
     size_t length = strcspn(driver->why.text, "(");
@@ -128,7 +128,7 @@ static bool gd_is_news(const struct gd *driver)
 }
 
 // A RESET of a worker that has none for one client: the client is closed, and
-// another opened. The observer hears nothing of that.
+// another opened. The observer is not told.
 static void gd_step_reset_locked(struct gd *driver)
 {
     struct pod_driver_result result = {.lost = false};

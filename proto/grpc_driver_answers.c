@@ -75,7 +75,7 @@ static void answers_settle_locked(struct gd *driver, struct gd_item *item,
     gd_item_free_locked(driver, item);
 }
 
-// Now and then the worker hears what it need not remember any more.
+// Now and then the worker is told what it need not remember any more.
 static void answers_tell_forget_locked(struct gd *driver)
 {
     const struct gd_dialect *dialect = driver->link->dialect;

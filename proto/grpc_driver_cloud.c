@@ -274,8 +274,8 @@ static void cloud_on_closed(void *arg, const struct rpc_reply *reply)
     pod_mutex_unlock(&link->driver->lock);
 }
 
-// What the client has on the worker is to be freed. If the worker does not hear
-// it, it will free it when the client was idle for long.
+// Asks the worker to free what the client has there. If the worker does not get
+// this, it will free it when the client has been idle for long.
 static void cloud_leave(struct gd_link *link)
 {
     TpuDriver__CloseRequest request = TPU_DRIVER__CLOSE_REQUEST__INIT;

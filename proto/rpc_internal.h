@@ -156,10 +156,11 @@ void rpc_stream_begin(struct rpc_stream *stream);
 // Has gRPC do what would disturb a connection that is being made. Once in a
 // process, before there is a channel; takes a few milliseconds.
 void rpc_warm_up(void);
-// gRPC's own words go to our log. Once in a process, before gRPC is used.
+// Makes gRPC log to our log. Once in a process, before gRPC is used.
 void rpc_log_setup(void);
-// Whether this text was told less than a minute before `now_ns`; else it is
-// now. Only 16 texts are remembered, and 255 bytes of each. Any thread.
+// Whether this text was logged less than a minute before `now_ns`; if not, it
+// counts as logged now. Only 16 texts are remembered, and 255 bytes of each.
+// Any thread.
 bool rpc_log_is_old(const char *text, int64_t now_ns);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's own words in our log.
+// gRPC's own messages in our log.
 //
-// Somebody who comes with a bad certificate comes again and again, and each
-// time gRPC says so. What it says again is told once a minute.
+// A client with a bad certificate tries again and again, and gRPC logs it each
+// time. The same text is logged only once a minute.
 #include <grpc/support/log.h>
 #include <string.h>
 
@@ -25,8 +25,8 @@ struct log_told {
 static struct pod_mutex log_lock; // guards log_told
 static struct log_told log_told[LOG_TOLD];
 
-// Whether the text was told not long ago. If not, it takes the place of the
-// text that was told first.
+// Whether the text was logged not long ago. If not, it replaces the text that
+// was logged longest ago.
 static bool log_is_old_locked(const char *text, int64_t now_ns)
 {
     struct log_told *oldest = &log_told[0];

@@ -116,8 +116,8 @@ void rpc_loop_small_came(struct rpc_loop *loop)
         near && now_ns >= loop->modest_ns ? now_ns + LOOP_EAGER_NS : 0;
 }
 
-// Looks for an event while nobody else wants the processor: one that stays
-// awake hears of a message far sooner than one that sleeps.
+// Polls for an event while nobody else wants the processor: a thread that stays
+// awake gets a message far sooner than one that sleeps.
 static grpc_event loop_look(struct rpc_loop *loop)
 {
     grpc_event event = {.type = GRPC_QUEUE_TIMEOUT};
@@ -235,8 +235,8 @@ void rpc_loop_remove(struct rpc_loop *loop, struct rpc_stream *stream)
     pod_mutex_unlock(&loop->lock);
 }
 
-// A stream that goes on by itself, to send what is queued or to hear how it
-// ended, starts operations, and a queue that is shut takes none.
+// A stream that goes on by itself, to send what is queued or to receive its
+// status, starts operations, and a queue that is shut down takes none.
 static void loop_end_streams(struct rpc_loop *loop)
 {
     struct pod_list *item;

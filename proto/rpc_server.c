@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For each method, and for all that is unknown, one accept is out at any time:
-// a place for gRPC to put the next call. `live` counts what is out (accepts,
-// calls, the notice of the shutdown); the server has stopped when it is zero.
+// For each method, and for all unknown ones, one accept is pending at any time:
+// a place for gRPC to put the next call. `live` counts what gRPC still holds
+// (accepts, calls, the notice of the shutdown); the server has stopped when it
+// is zero.
 #include "proto/rpc_server.h"
 
 #include <grpc/support/alloc.h>
@@ -178,7 +179,7 @@ static void accept_arm(struct server_accept *accept)
     server_live_drop(server);
 }
 
-// What an accept has brought, moved out of it so that it can be armed again.
+// The call that an accept got, moved out of it so that it can be armed again.
 struct server_arrival {
     grpc_call *call;
     grpc_byte_buffer *payload;

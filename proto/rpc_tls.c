@@ -4,7 +4,7 @@
 
 #include "proto/rpc_tls.h"
 
-// gRPC takes any text here and fails later without a word about which.
+// gRPC takes any text here and fails later without saying which was wrong.
 static enum pod_code tls_check_pem(const char *pem, const char *what,
                                    struct pod_err *err)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log of a worker says of operations: each that ends at debug, those
-// that fail by themselves at warn. The ids are podd's, so that its log, its
-// events and this one can be laid side by side; a client of the original
-// protocol has none, and its operations bear its numbers alone.
+// Lines of a worker's log about operations: at debug each that ends, at warn
+// those that fail by themselves. The ids are podd's, so that its log, its
+// events and this log can be compared. Clients of the original protocol send no
+// ids, so their operations are logged with their own numbers only.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -31,8 +31,8 @@ static const char *worker_log_kind(enum worker_kind kind)
     return names[kind];
 }
 
-// What failed by itself; what it brought down, and what was cancelled, is told
-// like what went well.
+// A warning only for what failed by itself, not for what that brought down or
+// what was cancelled.
 static enum pod_log_level worker_log_level(const struct pod_err *err,
                                            uint64_t root)
 {

@@ -349,7 +349,8 @@ static enum pod_code op_link_locked(struct worker_op *op,
     op->session->worker->dep_count = 0;
     op->session->worker->known_only = request->number >> WORKER_OWN_BIT != 0;
     worker_link_upward_locked(op, request);
-    // Before all that may fail, so that the others of the gang hear of it.
+    // Before anything that may fail, so that the others of the gang learn of
+    // it.
     if (request->gathered)
         code = worker_gang_join_locked(op, request->launches[0].load, out_root,
                                        err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the driver, and what they bring.
+// Calls of the driver, and their results.
 #include <inttypes.h>
 #include <string.h>
 

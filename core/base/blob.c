@@ -11,7 +11,7 @@
     ((sizeof(struct pod_blob) + alignof(max_align_t) - 1) /                    \
      alignof(max_align_t) * alignof(max_align_t))
 
-// A blob that keeps more than this part of its size in vain is not taken over.
+// A blob that wastes more than this part of its size is not taken over.
 enum { BLOB_WASTE_PART = 8 };
 
 static struct pod_blob *blob_new(size_t size, bool zeroed)

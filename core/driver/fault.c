@@ -6,9 +6,9 @@
 // lost or made up, and all calls of the observer. The host as the user sees it
 // is INIT, then UP; from UP it goes to LOSING by a rule, by reconnect, or when
 // the driver below loses it. Our thread then waits for the callbacks that are
-// being made, tells of the loss, and ends all calls as lost, those that are
-// still below when they come back. When none is left, the driver below is open
-// again and the time has come, the host is UP again.
+// being made, reports the loss, and ends all calls as lost; those that the
+// driver below still has are ended when they come back. When none is left, the
+// driver below is open again and the time has come, the host is UP again.
 //
 // Closing: the driver below is closed first and ends its calls, then our
 // thread ends the rest and stops.
@@ -312,13 +312,13 @@ static void fault_on_heartbeat(void *arg, const struct pod_driver_load *load)
 
 // -------------------------------------------------------------- our thread
 
-// Each time it is told, the driver below has told it anew.
+// Each report of ours follows one of the driver below.
 static void fault_tell_ready_locked(struct fault *fault)
 {
     struct fault_info *info = fault->info;
 
     fault->info = NULL;
-    // Before it is told: the first calls may come at once.
+    // Before the report, because the first calls may come at once.
     fault->state = FAULT_UP;
     pod_mutex_unlock(&fault->lock);
     fault->observer.ready(fault->observer.arg, &info->info);

@@ -5,8 +5,8 @@
 // completes what no other thread carried out. When the host leaves the state
 // OPEN, nothing new begins; what runs ends without completion; once the
 // callbacks that are being made have returned, the control thread tells the
-// observer (of a loss) and then completes all open calls. So whoever hears of
-// a loss never hears of a success of before it afterwards.
+// observer (of a loss) and then completes all open calls. So no success from
+// before a loss is reported after it.
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>

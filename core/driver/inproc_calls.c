@@ -288,7 +288,8 @@ execute_prepare_locked(struct inproc *driver, struct inproc_task *task,
     struct inproc_gang *gang = &task->as.gang;
     enum pod_code code = execute_check(driver, execute, &gang->err);
 
-    // Before all that may fail: whoever waits for these replicas shall hear.
+    // Before anything that may fail, so that whoever waits for these replicas
+    // learns of it.
     if (code == POD_OK && execute->replica_count > 1)
         code = pod_gang_join(driver->hub, task->call.op, execute->replica_count,
                              execute->replica_hosts, &gang->gang, &gang->err);

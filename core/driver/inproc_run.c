@@ -419,7 +419,7 @@ static enum pod_code run_work(struct inproc *driver, struct inproc_part *part,
 }
 
 // Of several parts that failed, one that failed by itself counts: the others
-// were only told.
+// were only aborted.
 static void part_merge_error(struct inproc_task *task,
                              const struct pod_err *err)
 {

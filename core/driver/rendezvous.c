@@ -118,8 +118,8 @@ static void gang_wake_locked(struct pod_gang *gang)
             &POD_CONTAINER(item, struct gang_round, link)->complete);
 }
 
-// The first failure wins. The cause of a member that was itself told of an
-// abort is never the first.
+// The first failure wins. A member that was itself aborted by another is never
+// the first.
 void pod_gang_abort_locked(struct pod_gang *gang, uint32_t replica,
                            const char *cause)
 {

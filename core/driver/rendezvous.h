@@ -25,8 +25,9 @@ struct pod_gang;
 
 enum {
     POD_GANG_MAX_REPLICAS = 65536,
-    // Aborted gangs of which a host has not heard yet are remembered, so that
-    // its late part fails at once instead of waiting; the oldest go first.
+    // Aborted gangs of which a host has not got its part yet are remembered, so
+    // that its late part fails at once instead of waiting; the oldest are
+    // forgotten first.
     POD_GANG_MAX_REMEMBERED = 1024,
 };
 

@@ -3,9 +3,9 @@
 //
 // A change is a place in the log (its sequence, from 1, without holes) and the
 // name of a thing. The log is a ring of fixed size: writing never waits and
-// never takes memory; who reads too late is told so. It holds no contents: a
-// reader looks at the thing itself, and for an operation the entry says which
-// state and revision it had just come to.
+// never allocates; a reader that is too late gets an error. It holds no
+// contents: a reader looks at the thing itself, and for an operation the entry
+// says which state and revision it had just reached.
 //
 // Entries of one thing are chained forwards, so that a reader which is behind
 // can leave out what has been overtaken: see pod_change.next.
@@ -63,7 +63,8 @@ void pod_changes_fini(struct pod_changes *changes);
 void pod_changes_append(struct pod_changes *changes,
                         const struct pod_change *change,
                         uint64_t *in_out_chain);
-// Whether somebody is to be told of what came, which is said once.
+// Whether somebody is to be notified of new changes; true once each time it was
+// asked for.
 bool pod_changes_disarm(struct pod_changes *changes)
     __attribute__((warn_unused_result));
 // The oldest sequence that may be read after: what came later is all kept.

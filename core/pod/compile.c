@@ -23,7 +23,7 @@ static struct pod_host *compile_freeable(const struct pod *pod,
     return host;
 }
 
-// `cause` is the operation that it is made for; NULL: nobody's any more.
+// `cause` is the operation that it is made for; NULL: none any more.
 static void compile_call(struct pod_compiled *compiled,
                          struct pod_compiled_host *on, struct pod_host *host,
                          enum pod_call_kind kind, uint64_t number,

@@ -88,8 +88,8 @@ static struct pod_answer complete_answer(const struct pod_call *call,
     return answer;
 }
 
-// Whatever the driver of a removed host says: it has been told that the host is
-// lost, and what the call made is not there.
+// Whatever the driver of a removed host answers: the host has already been
+// reported lost, and what the call made does not exist.
 static void complete_removed(struct pod_call *call, struct pod_answer *answer)
 {
     struct pod_driver_result lost = {.lost = true};
@@ -144,7 +144,7 @@ void pod_call_lost(struct pod_call *call)
 
 // ------------------------------------------------------------------- outcomes
 
-// Consequences of another's end tell less than causes do.
+// Whether its failure is only a consequence of another's, which says less.
 static bool complete_is_echo(const struct pod_op *op)
 {
     return op->outcome == POD_SCHED_CANCELLED ||
@@ -156,8 +156,8 @@ void pod_keep_failure_locked(struct pod *pod, struct pod_op *op,
 {
     if (answer->state == POD_SCHED_SUCCEEDED || pod_op_ended(op))
         return;
-    // A gang that is cancelled ends so on the host that hears of it first, and
-    // aborted on the others.
+    // A cancelled gang ends as cancelled on the host that the cancel reaches
+    // first, and as aborted on the others.
     if (op->cancel != POD_CANCEL_NONE && answer->failure != NULL &&
         answer->failure->code == POD_ABORTED)
         answer->state = POD_SCHED_CANCELLED;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that reads without a stream bring: kept for a while, taken as often
-// as wanted, dropped when asked or when their time is over.
+// The bytes of reads without a stream: kept for a while, taken as often as
+// wanted, dropped on request or when their time is over.
 //
 // The bytes were taken from the staging budget. They go back when the last user
 // of a chunk lets go of it, be it the record or a client that is still sending,

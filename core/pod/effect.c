@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the scheduler and what they bring: states, times, causes, launches.
+// Steps of the scheduler and their effects: states, times, causes, launches.
 //
-// The effects of a step are all taken before the next one, so nothing that an
-// effect brings may step: an operation that is over at once is put in
-// pod->local and completed when the step is done.
+// All effects of a step are applied before the next step, so applying one must
+// not step: an operation that is over at once is put in pod->local and
+// completed when the step is done.
 #include "core/pod/graph.h"
 #include "core/pod/stall.h"
 

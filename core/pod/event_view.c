@@ -117,7 +117,7 @@ static void event_lay_work(const struct pod_op *op, struct pod_carver *carver,
     }
 }
 
-// The text of what brought an operation down, which names the root.
+// The text of an inherited failure, which names the root.
 static const char *event_lay_inherited(const struct pod_failure *failure,
                                        uint64_t root, struct pod_carver *carver)
 {

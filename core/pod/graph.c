@@ -2,9 +2,9 @@
 // What the operation of a graph does while its members run: it counts them by
 // state, remembers the first that failed, cancels them, and ends with them.
 //
-// It is launched when it is admitted and has no call of its own. Members move
-// inside of steps, in which nothing may step: so what they bring about is done
-// after the step, from pod->local.
+// It is launched when it is admitted and has no call of its own. Its members
+// change inside of steps, in which nothing may step: so what follows for the
+// graph is done after the step, from pod->local.
 #include "core/pod/graph.h"
 
 #include "core/base/mem.h"
@@ -72,8 +72,8 @@ void pod_graph_moved_locked(struct pod *pod, struct pod_op *member,
 
 // --------------------------------------------------------------------- cancels
 
-// What its members are told: the graph was cancelled, ended from outside, or
-// one of them failed.
+// Why its members are cancelled: the graph was cancelled, ended from outside,
+// or one of them failed.
 static struct pod_failure *graph_why(const struct pod_op *op)
 {
     return op->failure != NULL ? op->failure : op->members->failure;

@@ -287,11 +287,11 @@ struct pod {
 
 // ------------------------------------------------------------------- after
 
-// What is to be done when the lock is let go.
+// What is to be done once the lock is released.
 struct pod_after {
     struct pod *pod;
     bool notify; // waiters were woken
-    bool notes;  // the log is to be told something
+    bool notes;  // there is something to log
     bool idle;   // pod->idle_cond is to be signalled
     bool later;  // outboxes are emptied by pod_send
     bool makes;  // it makes records, and so frees expired ones
@@ -301,8 +301,8 @@ struct pod_after {
     struct pod_list garbage;   // pod_op.link: expired records
 };
 
-// Takes the lock; lets it go and does what was collected: drains outboxes,
-// pushes to streams, notifies, frees.
+// Take the lock; release it and do what was collected: drain outboxes, push to
+// streams, notify, free.
 void pod_enter(struct pod *pod, struct pod_after *after);
 void pod_leave(struct pod *pod, struct pod_after *after);
 
@@ -312,16 +312,17 @@ void pod_leave(struct pod *pod, struct pod_after *after);
 uint64_t pod_span(const struct pod *pod, uint64_t number);
 bool pod_notes_init(struct pod *pod); // false: no memory
 void pod_notes_fini(struct pod *pod);
-// The operation has ended: the log is to be told, if it wants to know.
+// The operation has ended: notes it for the log, unless its level is not
+// logged.
 void pod_note_ended_locked(struct pod *pod, const struct pod_op *op);
-// It is stalled on a host, where nothing was heard of it since then; and it is
-// so no longer. `detail` is a constant.
+// It is stalled on a host, without progress since then; and it is no longer.
+// `detail` is a constant.
 void pod_note_stalled_locked(struct pod *pod, const struct pod_op *op,
                              uint32_t host, int64_t since_ns,
                              const char *detail);
 void pod_note_stall_over_locked(struct pod *pod, const struct pod_op *op,
                                 uint32_t host, int64_t since_ns);
-// Without the lock: tells it.
+// Writes the notes to the log. Without the lock.
 void pod_notes_write(struct pod *pod);
 // A host's state has changed. Without the lock; the address is fixed.
 void pod_note_host(enum pod_log_level level, const struct pod_host *host,

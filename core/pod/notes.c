@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log is told of operations and hosts.
+// Lines of the log about operations and hosts.
 //
 // Nothing is written under the engine's lock: an operation that ends leaves a
 // note in a ring, and whoever ends the step writes what is there. If notes come
@@ -54,8 +54,8 @@ uint64_t pod_span(const struct pod *pod, uint64_t number)
 
 // ---------------------------------------------------------------------- taking
 
-// What failed by itself; what that brought down is told at the level of what
-// went well, for it may be a great deal.
+// A warning only for what failed by itself: a failure may bring down very many
+// others.
 static enum pod_log_level note_level(const struct pod_op *op)
 {
     bool bad = op->state == POD_SCHED_FAILED || op->state == POD_SCHED_LOST;

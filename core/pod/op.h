@@ -25,8 +25,8 @@ struct pod_work_block;
 
 // ----------------------------------------------------------------- failures
 
-// Why something ended badly: the root cause, shared by all that it brought
-// down. Immutable once shared.
+// Why something ended badly: the root cause, shared by everything that it
+// brought down. Immutable once shared.
 struct pod_failure {
     atomic_long refs;
     uint64_t root; // number of the operation that failed by itself

@@ -241,7 +241,7 @@ static void outbox_tuple(const struct pod_call *call,
         buffer->child_numbers, buffer->child_count);
 }
 
-// As the driver is told of it. `more`: another call follows.
+// The call as the driver takes it. `more`: another call follows.
 static struct pod_driver_call outbox_call(struct pod_call *call, bool more)
 {
     return (struct pod_driver_call){
@@ -318,7 +318,7 @@ static void outbox_send(struct pod_call *call, bool more)
     }
 }
 
-// What the driver is to be told next.
+// What the driver is given next.
 struct outbox_item {
     struct pod_call *call; // or else
     uint64_t cancel;       // a call's number; or 0: to reconnect
@@ -361,7 +361,8 @@ static void outbox_tell(struct pod_host *host, const struct outbox_item *item,
         driver->ops->reconnect(driver);
 }
 
-// The next item is taken before this one is told, so that it is sure to follow.
+// The next item is taken before this one is sent, so it is certain that it
+// follows.
 static void outbox_turn_locked(struct pod_host *host, int turns)
 {
     struct outbox_item item;

@@ -9,7 +9,7 @@
 #include "core/pod/engine.h"
 
 enum {
-    PENDING_LIMIT = 250, // the last place that is told
+    PENDING_LIMIT = 250, // the last place that is shown
     PENDING_LOOK = 1000, // for a gang, in all of its lanes together
 };
 

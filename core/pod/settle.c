@@ -120,7 +120,7 @@ static void settle_failed(struct pod *pod, struct pod_op *op)
         pod_load_leave_locked(pod, op->load);
 }
 
-// A read that brought nothing, or only a part, keeps no bytes.
+// A read that got nothing, or only a part, keeps no bytes.
 static void settle_bytes(struct pod *pod, struct pod_op *op)
 {
     struct pod_kept *kept = op->kept;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that do not get on: what hangs, and where. For core/pod alone;
-// everything here needs the engine's lock.
+// Operations that hang, and where. For core/pod only; everything here needs the
+// engine's lock.
 //
-// A call is stalled when nothing was heard of it for options.stall_after_ns
-// though it is its turn: its host has begun it and not answered, or has not
-// begun it and has nothing before it for the same core. What merely waits
-// behind something stalled is not stalled itself, so a hung host shows as the
-// few operations that hold it up.
+// A call is stalled when there was no sign of progress for
+// options.stall_after_ns although it is its turn: its host has begun it and not
+// answered, or has not begun it and has nothing before it for the same core.
+// What merely waits behind something stalled is not stalled itself, so a hung
+// host shows as the few operations that hold it up.
 //
-// The cost is that of an open call's place in its host's list, and of a look at
-// the oldest ones of each host four times in that time. A stall of something
-// that has begun is seen at most a quarter of the time late. One that has not
-// is seen between three quarters and five quarters of it, for when its turn
-// came is only known from look to look.
+// This costs a place for each open call in its host's list, and a look at the
+// oldest calls of each host four times in that time. The stall of a call that
+// has begun is noticed at most a quarter of the time late. That of one that has
+// not begun is noticed after between three and five quarters of the time,
+// because when its turn came is only known from look to look.
 #ifndef POD_POD_STALL_H
 #define POD_POD_STALL_H
 

@@ -186,7 +186,7 @@ enum pod_stream_state pod_stream_peek(struct pod_stream *stream)
     return state;
 }
 
-// Whether the engine must still hear that the consumer has gone.
+// Whether the engine must still be told that the consumer has gone.
 static bool stream_tell_closed_locked(struct pod_stream *stream)
 {
     if (!stream->closed || stream->abandoned || stream->closed_told ||

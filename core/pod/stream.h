@@ -36,7 +36,7 @@ struct pod_stream *pod_stream_new(uint64_t window, void (*notify)(void *arg),
 
 // Consumer. CHUNK: *out_chunk is a reference the caller owns. FAILED: *out_err
 // says why (the operation's error); either may be NULL if not wanted. A failure
-// is told at once: chunks that were not popped yet are dropped.
+// is reported at once: chunks that were not popped yet are dropped.
 enum pod_stream_state pod_stream_pop(struct pod_stream *stream,
                                      struct pod_blob **out_chunk,
                                      struct pod_err *out_err);

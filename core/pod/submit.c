@@ -64,8 +64,8 @@ static void batch_undo_locked(struct pod_batch *batch)
     batch->pod->edges.count = 0;
 }
 
-// The numbers of dependencies are kept for those who ask why it waits; behind
-// them, once more, of those that the host is told to wait for.
+// Keeps the numbers of all dependencies, to show why it waits, and behind them
+// once more the numbers of those that the host itself is to wait for.
 static bool batch_keep_deps(struct pod_op *op, const struct pod_edges *edges,
                             size_t first)
 {

@@ -203,8 +203,8 @@ enum pod_code pod_ref_buffer_own(struct pod_device_buffer *buffer, bool keep,
 {
     if (!pod_ref_buffer_is_lent(buffer))
         return POD_OK;
-    // Zeros, for a write may break off, and what was in the memory before is
-    // nobody's business.
+    // Zeros: a write may break off, and nobody may see what the memory held
+    // before.
     struct pod_blob *block =
         keep ? pod_blob_new(buffer->bytes) : pod_blob_new_zeroed(buffer->bytes);
     if (block == NULL)
