@@ -172,34 +172,40 @@ enum pod_op_stage {
 struct pod_work {
     struct pod_work_block *block; // it stands in (work.c)
     struct pod_op *op;            // whose it is
-    struct pod_call call;         // the call of its own number
-    struct pod_call *calls;       // one a host: RESET, EXECUTE
+    struct pod_list local;        // in pod->local: done without a driver
+    struct pod_list memory_link;  // FREE, ALLOCATE: in its core's frees
+    struct pod_use *uses;         // buffers it reads
+    size_t use_count;
+    struct pod_call call;   // the call of its own number
+    struct pod_call *calls; // one a host: RESET, EXECUTE
     size_t call_count;
+    // In the list of what it waits for while launched; later, if it is `owed`,
+    // in its host's.
+    struct pod_list joined;
     // Those of the operation's `deps` that it may be sent ahead of: the first
     // must go well, the others must only end (fixed).
     uint64_t *waits;
     uint64_t *orders;
     uint32_t wait_count;
     uint32_t order_count;
-    uint32_t open_leaves;     // of an automatic tuple that is being made
-    struct pod_op *doomed_by; // while it is submitted
-    struct pod_use *uses;     // buffers it reads
-    size_t use_count;
-    size_t use_capacity;
-    struct pod_write *writes; // buffers it writes, while it is submitted
-    size_t write_count;
-    size_t write_capacity;
-    struct pod_load_use *load_uses;            // EXECUTE: one a replica
-    struct pod_driver_launch *driver_launches; // EXECUTE, grouped by call
+    uint32_t open_leaves; // of an automatic tuple that is being made
+
+    // ---- EXECUTE
+    struct pod_load_use *load_uses;            // one a replica
+    struct pod_driver_launch *driver_launches; // grouped by call
     uint32_t *group_starts;  // first launch of each call; call_count + 1
     uint32_t *replica_hosts; // by replica
     uint32_t *replica_cores;
     uint32_t *replica_worker_cores;
-    struct pod_list memory_link; // FREE, ALLOCATE: in its core's frees
-    // In the list of what it waits for while launched; later, if it is `owed`,
-    // in its host's.
-    struct pod_list joined;
-    struct pod_list local; // in pod->local: done without a driver
+
+    // ---- while it is submitted
+    struct pod_op *doomed_by;
+    struct pod_write *writes; // buffers it writes
+    size_t write_count;
+    size_t write_capacity;
+
+    // ---- growth
+    size_t use_capacity;
     // The same as calls, uses and writes if they have grown, else NULL.
     struct pod_call *grown_calls;
     struct pod_use *grown_uses;

@@ -8,6 +8,14 @@
 // The host is a list of calls and nothing else. Nanoseconds an operation, of
 // the processor, all threads; the median of the rounds. POD_BENCH_MAX says how
 // large N may become: 100,000 if it is not set.
+//
+// The pod has done the same graph once before, so that what it keeps for the
+// next one is there.
+//
+// The last columns are the bytes that an operation takes in the heap, with the
+// record of the buffer that it makes: while all are open, and when they have
+// ended and are kept.
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +32,7 @@ enum {
     BENCH_CORES = 4,
     BENCH_ROUNDS = 5,
     BENCH_DEFAULT = 100000,
+    BENCH_COSTS = 4, // of struct bench_costs
 };
 
 static void bench_check(bool ok, const char *what)
@@ -223,9 +232,11 @@ static uint64_t bench_submit(struct pod *pod, const struct bench_graph *graph)
 
 // ---------------------------------------------------------------------- rounds
 
-struct bench_times {
-    double submit;
+struct bench_costs {
+    double submit; // ns
     double done;
+    double open; // bytes
+    double ended;
 };
 
 static struct pod *bench_pod(struct bench_host *host)
@@ -249,32 +260,76 @@ static struct pod *bench_pod(struct bench_host *host)
     return pod;
 }
 
-static struct bench_times bench_round(const struct bench_graph *graph)
+// Of all that is allocated and not freed.
+static double bench_heap(void)
 {
-    struct bench_host *host = bench_host_new(graph->count);
+    struct mallinfo2 info = mallinfo2();
+
+    return (double)info.uordblks + (double)info.hblkhd;
+}
+
+// Admits the graph and does all of it.
+static struct bench_costs bench_do(struct pod *pod, struct bench_host *host,
+                                   const struct bench_graph *graph)
+{
     const struct pod_driver_result well = {.err = POD_ERR_NONE};
-    struct pod *pod = bench_pod(host);
     struct pod_event_view view = {0};
-    struct bench_times times;
+    struct bench_costs costs;
     struct pod_err err;
 
+    double heap = bench_heap();
     double begin = bench_now();
     uint64_t number = bench_submit(pod, graph);
-    times.submit = bench_now() - begin;
+    costs.submit = bench_now() - begin;
+    costs.open = bench_heap() - heap;
     begin = bench_now();
     for (size_t i = 0; i < graph->count; i++) {
         struct pod_driver_call call = bench_host_take(host);
         call.started(call.arg);
         call.done(call.arg, &well);
     }
-    times.done = bench_now() - begin;
+    costs.done = bench_now() - begin;
+    costs.ended = bench_heap() - heap;
     bench_check(pod_get_event(pod, number, &view, &err) == POD_OK &&
                     view.state == POD_SCHED_SUCCEEDED,
                 "the graph is not done");
     pod_event_view_fini(&view);
+    return costs;
+}
+
+static struct bench_costs bench_round(const struct bench_graph *graph)
+{
+    enum { BENCH_TIMES = 2 };
+    struct bench_host *host = bench_host_new(BENCH_TIMES * graph->count);
+    struct pod *pod = bench_pod(host);
+
+    (void)bench_do(pod, host, graph);
+    struct bench_costs costs = bench_do(pod, host, graph);
     pod_stop(pod);
     pod_destroy(pod);
-    return times;
+    return costs;
+}
+
+// The median of each, for one operation.
+static void bench_row(size_t count)
+{
+    struct bench_graph graph = bench_graph_make(count);
+    double costs[BENCH_COSTS][BENCH_ROUNDS];
+
+    for (size_t i = 0; i < BENCH_ROUNDS; i++) {
+        struct bench_costs round = bench_round(&graph);
+        costs[0][i] = round.submit;
+        costs[1][i] = round.done;
+        costs[2][i] = round.open;
+        costs[3][i] = round.ended;
+    }
+    printf("%9zu", count);
+    for (size_t i = 0; i < BENCH_COSTS; i++)
+        printf(" %7.0f",
+               bench_median_of(costs[i], BENCH_ROUNDS) / (double)count);
+    printf("\n");
+    (void)fflush(stdout);
+    bench_graph_free(&graph);
 }
 
 int main(void)
@@ -284,21 +339,9 @@ int main(void)
 
     process_setup();
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
-    printf("ns an operation\n%9s %7s %7s\n", "in flight", "submit", "done");
-    for (size_t count = 1000; count <= most; count *= 10) {
-        struct bench_graph graph = bench_graph_make(count);
-        double submit[BENCH_ROUNDS];
-        double done[BENCH_ROUNDS];
-        for (size_t i = 0; i < BENCH_ROUNDS; i++) {
-            struct bench_times times = bench_round(&graph);
-            submit[i] = times.submit / (double)count;
-            done[i] = times.done / (double)count;
-        }
-        printf("%9zu %7.0f %7.0f\n", count,
-               bench_median_of(submit, BENCH_ROUNDS),
-               bench_median_of(done, BENCH_ROUNDS));
-        (void)fflush(stdout);
-        bench_graph_free(&graph);
-    }
+    printf("an operation: ns, and bytes in the heap\n%9s %7s %7s %7s %7s\n",
+           "in flight", "submit", "done", "open", "ended");
+    for (size_t count = 1000; count <= most; count *= 10)
+        bench_row(count);
     return 0;
 }
