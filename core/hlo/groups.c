@@ -29,17 +29,27 @@ groups_iota(const Xla__HloInstructionProto *proto)
     return proto->iota_collective_device_list;
 }
 
-int64_t pod_hlo_groups_size(const Xla__HloInstructionProto *proto)
+bool pod_hlo_groups_sizes(const Xla__HloInstructionProto *proto,
+                          int64_t *out_least, int64_t *out_most)
 {
     const Xla__IotaReplicaGroupListProto *iota = groups_iota(proto);
     size_t count;
     Xla__ReplicaGroup *const *listed = groups_listed(proto, &count);
-    if (iota != NULL)
-        return iota->num_devices_per_group;
-    for (size_t i = 1; i < count; i++)
-        if (listed[i]->n_replica_ids != listed[0]->n_replica_ids)
-            return 0;
-    return count == 0 ? 0 : (int64_t)listed[0]->n_replica_ids;
+    if (iota != NULL) {
+        *out_least = *out_most = iota->num_devices_per_group;
+        return true;
+    }
+    if (count == 0)
+        return false;
+    *out_least = *out_most = (int64_t)listed[0]->n_replica_ids;
+    for (size_t i = 1; i < count; i++) {
+        int64_t size = (int64_t)listed[i]->n_replica_ids;
+        if (size < *out_least)
+            *out_least = size;
+        if (size > *out_most)
+            *out_most = size;
+    }
+    return true;
 }
 
 // ------------------------------------------------------------- spelling out

@@ -23,8 +23,9 @@ pod_hlo_groups_make(const struct pod_hlo_instr *instr, int64_t participants,
 // NULL is allowed.
 void pod_hlo_groups_fini(struct pod_hlo_groups *groups);
 
-// The size of the groups if it can be told without the number of participants
-// and is the same for all: else 0.
-int64_t pod_hlo_groups_size(const Xla__HloInstructionProto *proto);
+// The sizes of the smallest and of the largest group that the program names.
+// False: it names none, so that they depend on the number of participants.
+bool pod_hlo_groups_sizes(const Xla__HloInstructionProto *proto,
+                          int64_t *out_least, int64_t *out_most);
 
 #endif

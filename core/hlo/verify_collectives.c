@@ -38,30 +38,33 @@ static enum pod_code collective_iota(const struct verify *v,
     return pod_verify_dimensions(v, "permuted dimension", count, perm, rank);
 }
 
-// Sets *size to the size of the groups, or to 0 if the program names none.
-static enum pod_code collective_groups(const struct verify *v, int64_t *size)
+// Sets *size to the size of the smallest group, or to 0 if the program names
+// none. `even`: all must be of that size.
+static enum pod_code collective_groups(const struct verify *v, bool even,
+                                       int64_t *size)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
     enum pod_code code = POD_OK;
-    bool listed = proto->n_replica_groups > 0;
-    *size = pod_hlo_groups_size(proto);
+    int64_t most = 0;
+    *size = 0;
     if (proto->replica_group_list_case ==
         XLA__HLO_INSTRUCTION_PROTO__REPLICA_GROUP_LIST_IOTA_COLLECTIVE_DEVICE_LIST)
         code = collective_iota(v, proto->iota_collective_device_list);
-    else if (
-        proto->replica_group_list_case ==
-        XLA__HLO_INSTRUCTION_PROTO__REPLICA_GROUP_LIST_COLLECTIVE_DEVICE_LIST)
-        listed = proto->collective_device_list->n_replica_groups > 0;
-    if (code == POD_OK && listed && *size == 0)
-        code = pod_verify_fail(v, "replica groups differ in size or are empty");
-    return code;
+    if (code != POD_OK || !pod_hlo_groups_sizes(proto, size, &most))
+        return code;
+    if (*size == 0)
+        return pod_verify_fail(v, "a replica group is empty");
+    if (even && *size != most)
+        return pod_verify_fail(v, "replica groups differ in size");
+    return POD_OK;
 }
 
 // What holds of each that has replica groups; sets *size as above.
-static enum pod_code collective_begin(const struct verify *v, int64_t *size)
+static enum pod_code collective_begin(const struct verify *v, bool even,
+                                      int64_t *size)
 {
     enum pod_code code = pod_verify_arrays(v, 1);
-    return code == POD_OK ? collective_groups(v, size) : code;
+    return code == POD_OK ? collective_groups(v, even, size) : code;
 }
 
 static enum pod_code collective_dimension(const struct verify *v)
@@ -120,7 +123,7 @@ static enum pod_code collective_alike(const struct verify *v)
 static enum pod_code collective_all_reduce(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = collective_begin(v, &size);
+    enum pod_code code = collective_begin(v, false, &size);
     if (code == POD_OK)
         code = collective_computation(v);
     return code == POD_OK ? collective_alike(v) : code;
@@ -129,7 +132,7 @@ static enum pod_code collective_all_reduce(const struct verify *v)
 static enum pod_code collective_broadcast(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = collective_begin(v, &size);
+    enum pod_code code = collective_begin(v, true, &size);
     return code == POD_OK ? collective_alike(v) : code;
 }
 
@@ -153,7 +156,7 @@ static bool collective_multiple(const struct pod_shape *large,
 static enum pod_code collective_all_gather(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = collective_begin(v, &size);
+    enum pod_code code = collective_begin(v, true, &size);
     if (code == POD_OK)
         code = collective_dimension(v);
     for (uint32_t i = 0; i < v->instr->operand_count && code == POD_OK; i++)
@@ -167,7 +170,7 @@ static enum pod_code collective_all_gather(const struct verify *v)
 static enum pod_code collective_reduce_scatter(const struct verify *v)
 {
     int64_t size;
-    enum pod_code code = collective_begin(v, &size);
+    enum pod_code code = collective_begin(v, true, &size);
     if (code == POD_OK)
         code = collective_dimension(v);
     if (code == POD_OK)
@@ -188,7 +191,7 @@ static enum pod_code collective_all_to_all(const struct verify *v)
 {
     const Xla__HloInstructionProto *proto = v->instr->proto;
     int64_t size;
-    enum pod_code code = collective_begin(v, &size);
+    enum pod_code code = collective_begin(v, true, &size);
     if (code == POD_OK && proto->n_dimensions > 0) {
         code = collective_dimension(v);
         if (code == POD_OK && v->instr->operand_count != 1)

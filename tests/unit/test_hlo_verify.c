@@ -452,11 +452,20 @@ static void test_all_reduce_family(void **state)
     assert_wrong("(f32[4], s32[4]) all-reduce(f, i), to_apply=addf",
                  "differ in type");
     assert_wrong("f32[4] all-reduce(), to_apply=addf", "at least 1");
-    assert_wrong("f32[4] all-reduce(f), to_apply=addf, "
+    // Only what all-reduce does means the same in groups of any size.
+    assert_sound("f32[4] all-reduce(f), to_apply=addf, "
+                 "replica_groups={{0,1},{2}}");
+    assert_wrong("f32[8] all-gather(f), dimensions={0}, "
                  "replica_groups={{0,1},{2}}",
                  "differ in size");
+    assert_wrong("f32[2] reduce-scatter(f), dimensions={0}, to_apply=addf, "
+                 "replica_groups={{2},{0,1}}",
+                 "differ in size");
     assert_wrong("f32[4] all-reduce(f), to_apply=addf, replica_groups={{},{}}",
-                 "differ in size or are empty");
+                 "group is empty");
+    assert_wrong("f32[4] all-reduce(f), to_apply=addf, "
+                 "replica_groups={{0,1},{},{2}}",
+                 "group is empty");
     assert_wrong("f32[9] all-gather(f), dimensions={0}", "does not fit");
     assert_wrong("f32[8] all-gather(f), dimensions={}", "exactly one");
     assert_wrong("f32[4] all-reduce(f), to_apply=addf, "

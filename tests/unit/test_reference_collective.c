@@ -114,7 +114,8 @@ static void test_all_reduce(void **state)
 {
     const int32_t in[] = {1, 10, 2, 20, 3, 30, 4, 40};
     const int32_t sums[] = {10, 100, 10, 100, 10, 100, 10, 100};
-    const int32_t pairs[] = {4, 40, 6, 60, 4, 40, 6, 60}; // {0,2} {1,3}
+    const int32_t pairs[] = {4, 40, 6, 60, 4, 40, 6, 60};  // {0,2} {1,3}
+    const int32_t uneven[] = {8, 80, 2, 20, 8, 80, 8, 80}; // {1} {3,0,2}
 
     (void)state;
     check_gang(REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
@@ -131,6 +132,11 @@ static void test_all_reduce(void **state)
                                      " replica_groups=[2,2]<=[2,2]T(1,0),"
                                      " to_apply=f\n}\n",
                2, in, 2, pairs);
+    check_gang(REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                                     "  ROOT r = s32[2] all-reduce(a),"
+                                     " replica_groups={{1},{3,0,2}},"
+                                     " to_apply=f\n}\n",
+               2, in, 2, uneven);
 }
 
 // x * 10 + y depends on the order: that of the replicas.
