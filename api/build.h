@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building JSON answers: setters that remember whether one failed, so that a
-// view checks once, at its end.
+// Building JSON answers, with setters that remember a failure, so that the
+// caller checks once, at the end.
 #ifndef POD_API_BUILD_H
 #define POD_API_BUILD_H
 

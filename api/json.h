@@ -60,7 +60,7 @@ struct api_reader {
     // Of the object itself, "" at the top; or of the list that it is an item
     // of.
     const char *pointer;
-    size_t index; // in that list; SIZE_MAX: it is no item
+    size_t index; // in that list; SIZE_MAX: it is not an item
     struct api_member members[API_READER_MEMBERS];
     size_t count;
     uint32_t initials; // a bit for each first letter, modulo 32
@@ -134,7 +134,7 @@ enum pod_code api_read_missing(const struct api_reader *reader,
 void api_read_at(const struct api_reader *reader, const char *name,
                  struct pod_err *err);
 
-// WRONG_TYPE in one voice: "<what> must be <wanted>, not a string".
+// WRONG_TYPE, always worded alike: "<what> must be <wanted>, not a string".
 enum pod_code api_json_wrong_type(const json_t *value, const char *what,
                                   const char *wanted, struct pod_err *err);
 

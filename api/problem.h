@@ -10,7 +10,7 @@
 #include "api/http.h"
 #include "core/base/err.h"
 
-// What a problem may say besides the error. Zero-initialise it.
+// What a problem document may have besides the error. Zero-initialise it.
 struct api_problem {
     int status;       // 0: of the reason
     json_t *errors;   // array of {pointer, reason, detail}, taken over; NULL:
@@ -24,11 +24,12 @@ struct api_problem {
     bool close; // end the connection after the answer
 };
 
-// Replies. `more` may be NULL.
+// Replies with a problem document. `more` may be NULL; its JSON is owned.
 void api_problem_with(struct api_request *req, const struct pod_err *err,
                       struct api_problem *more);
 
-// The document by itself, NULL: no memory. `req` NULL: there is none yet.
+// The document without replying; NULL: no memory. `req` NULL: there is no
+// request yet.
 json_t *api_problem_json(const struct api_request *req, const char *target,
                          const char *id, const struct pod_err *err,
                          const struct api_problem *more);
@@ -36,7 +37,7 @@ json_t *api_problem_json(const struct api_request *req, const char *target,
 // {"pointer":..., "reason":..., "detail":...} for `errors`; NULL: no memory.
 json_t *api_problem_entry(const struct pod_err *err);
 
-// "Not Found", of any status we send.
+// The text of any status we send: "Not Found".
 const char *api_status_text(int status);
 
 // A JSON string of text that need not be UTF-8: bad bytes become U+FFFD.

@@ -23,8 +23,8 @@ enum pod_code api_query_text(struct api_request *req, const char *name,
 enum pod_code api_query_free_text(struct api_request *req, const char *name,
                                   const char **out_value, struct pod_err *err)
     __attribute__((warn_unused_result));
-// The next value of a parameter that may stand several times; start with
-// *cursor = 0. NULL at the end. To be checked likewise.
+// The next value of a parameter that may be given several times; start with
+// *cursor = 0. NULL at the end. The caller checks it as above.
 const char *api_query_next(struct api_request *req, const char *name,
                            size_t *cursor);
 // *out_value keeps what it held when the parameter is absent; so below.
@@ -33,8 +33,8 @@ enum pod_code api_query_uint(struct api_request *req, const char *name,
                              uint64_t min, uint64_t max, uint64_t *out_value,
                              struct pod_err *err)
     __attribute__((warn_unused_result));
-// The same from 1 on, without an end: what is above `max`, or has more digits
-// than any number, is taken as `max`.
+// The same from 1 on, without an upper end: any larger number is taken as
+// `max`.
 enum pod_code api_query_at_most(struct api_request *req, const char *name,
                                 uint64_t max, uint64_t *out_value,
                                 struct pod_err *err)
@@ -48,7 +48,7 @@ enum pod_code api_query_int(struct api_request *req, const char *name,
 enum pod_code api_query_bool(struct api_request *req, const char *name,
                              bool *out_value, struct pod_err *err)
     __attribute__((warn_unused_result));
-// Above the cap is taken as the cap.
+// A duration; a longer one than the cap is taken as the cap.
 enum pod_code api_query_duration(struct api_request *req, const char *name,
                                  int64_t cap_ns, int64_t *out_ns,
                                  struct pod_err *err)
@@ -58,18 +58,19 @@ enum pod_code api_query_enum(struct api_request *req, const char *name,
                              const char *const *names, size_t count,
                              size_t *out_index, struct pod_err *err)
     __attribute__((warn_unused_result));
-// Steps through a comma list: sets the next piece (not terminated, spaces
-// around it cut); false at the end. Empty pieces are given too.
+// Steps through a list with commas: sets the next piece (not terminated,
+// without the spaces around it); false at the end. Empty pieces are returned,
+// too.
 bool api_list_next(const char **cursor, const char **out_piece,
                    size_t *out_length);
 
-// UNKNOWN_PARAMETER with the name of one that no function above named.
+// Refuses parameters that no function above has named: UNKNOWN_PARAMETER.
 enum pod_code api_query_end(struct api_request *req, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // How long the client is willing to wait: ?wait=, else Prefer: wait=N, else
 // what *out_ns held; capped by the server's limit. *out_given (may be NULL):
-// one of them was there.
+// the client said so.
 enum pod_code api_wait_time(struct api_request *req, int64_t *out_ns,
                             bool *out_given, struct pod_err *err)
     __attribute__((warn_unused_result));

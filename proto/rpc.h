@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC calls as both sides see them: the queue thread, streams, settings.
 //
-// gRPC's C core is used in proto/rpc*.c alone; what is above sees this header,
+// gRPC's C core is used only in proto/rpc*.c; all other code uses this header,
 // rpc_client.h and rpc_server.h. A loop is one completion queue and the thread
 // that serves it; every callback comes from that thread, one at a time, never
 // inline from a call of these functions and never with a lock held. Callbacks
@@ -37,14 +37,15 @@ void rpc_loop_free(struct rpc_loop *loop);
 
 // Certificates, as PEM texts, borrowed while a channel or a server is made.
 struct rpc_tls {
-    // Who signs the other side. Of a server: NULL: clients show none; else only
-    // clients with a certificate it signed are served.
+    // The authority that signs the other side's certificate. In a server NULL
+    // means that clients need none; else only clients with a certificate of it
+    // are served.
     const char *ca;
-    // This side's own. Of a client both may be NULL.
+    // This side's own certificate and key. In a client both may be NULL.
     const char *cert;
     const char *key;
-    // Of a client: the name the server's certificate must have; NULL: the host
-    // in the target.
+    // In a client: the name that the server's certificate must have; NULL: the
+    // host in the target.
     const char *peer_name;
 };
 
@@ -67,47 +68,48 @@ struct rpc_stream_events {
 };
 
 struct rpc_stream_settings {
-    // Things sent are joined into one message until it has this many bytes;
-    // 0: each is a message of its own. Joining is sound for messages that only
-    // have repeated fields, or whose other fields stand in the first thing.
+    // What is sent is joined into one message until that has this many bytes;
+    // 0: each is a message of its own. Only for messages that have nothing but
+    // repeated fields, or whose other fields are in the first part.
     size_t batch_bytes;
-    // Of so many things at most; 0: of any number. A message is handled as a
-    // whole: where each thing is little work, a smaller one lets the other side
-    // answer the first while more come.
+    // At most so many are joined; 0: any number. A message is handled as a
+    // whole, so a smaller one lets the other side answer the first parts while
+    // more come.
     size_t batch_count;
     size_t high_water; // of bytes queued; 0: no marks
     size_t low_water;
-    // While what is queued takes more than this, nothing is read: who takes no
-    // answers cannot go on asking. Tails are not counted. 0: no bound.
+    // While more bytes than this are queued, nothing is read: a client that
+    // takes no answers cannot go on asking. Tails are not counted. 0: no bound.
     size_t hold_bytes;
-    // Of messages that come: bytes that need not lie together. Where a long one
-    // is in pieces, `message` is given the rest, and rpc_stream_bulk has them.
+    // The bytes field of incoming messages that need not be contiguous. If it
+    // is long and comes in pieces, `message` gets the rest of the message, and
+    // rpc_stream_bulk has the bytes.
     struct wire_lean_path bulk;
 };
 
-// A blob with bytes of a message, while that is handled. They are not copied if
-// they are at least half of it, for the whole of it then stays as long as the
-// blob. NULL: no memory. Only from `message`.
+// A blob with bytes of the message that is being handled. If they are at least
+// half of it they are not copied, but the whole message then stays as long as
+// the blob. NULL: no memory. Only from `message`.
 struct pod_blob *rpc_stream_keep(struct rpc_stream *stream, const void *data,
                                  size_t size);
-// The bytes that were left out of the message that is handled, if `data` is the
-// part of it that they were left out of; in pieces, with a reference. NULL:
-// nothing was left out of that part, or it has been asked for. Only from
-// `message`.
+// The bytes that were left out of the message that is being handled, if `data`
+// is the part of it that they were left out of: a blob in pieces, with a
+// reference. NULL: nothing was left out of that part, or the blob was taken
+// before. Only from `message`.
 struct pod_blob *rpc_stream_bulk(struct rpc_stream *stream, const void *data,
                                  size_t size);
-// Queues it to be sent; takes it over. After the end, or after half-close or
-// finish, it is dropped. NULL is allowed: it stands for a thing there was no
-// memory for, and breaks the stream.
+// Queues it to be sent, and owns it. After the end, or after half-close or
+// finish, it is dropped. NULL stands for something for which there was no
+// memory, and breaks the stream.
 void rpc_stream_send(struct rpc_stream *stream, struct pod_wire_out *owned_out);
-// The same for what need not go at once: it goes with what is sent next, or a
-// few milliseconds later (RPC_SOON_MS).
+// The same for what is not urgent: it goes with whatever is sent next, or a few
+// milliseconds later (RPC_SOON_MS).
 void rpc_stream_send_soon(struct rpc_stream *stream,
                           struct pod_wire_out *owned_out);
 // Bytes queued and not yet taken by gRPC.
 size_t rpc_stream_queued(struct rpc_stream *stream);
-// Stops and goes on with reading; the other side then blocks when its window
-// is full. A message that was asked for already may still come.
+// Stop and resume reading; while it is stopped the other side blocks when its
+// window is full. A message that was already requested may still come.
 void rpc_stream_pause(struct rpc_stream *stream);
 void rpc_stream_resume(struct rpc_stream *stream);
 // Client: after what is queued, tells the server that no more comes.
@@ -117,9 +119,9 @@ void rpc_stream_finish(struct rpc_stream *stream, enum pod_code code,
                        const char *text);
 // Ends it at once; what is queued is dropped. `ended` still comes.
 void rpc_stream_cancel(struct rpc_stream *stream);
-// One more reference, and one less. The opener of a client stream and the
-// acceptor of a server stream hold one each. Dropping it does not end the
-// stream; all the functions above may be called until then, `ended` or not.
+// Take and drop a reference. The opener of a client stream and the acceptor of
+// a server stream hold one each, and may call all functions above as long as
+// they do, `ended` or not. Dropping it does not end the stream.
 struct rpc_stream *rpc_stream_ref(struct rpc_stream *stream);
 void rpc_stream_unref(struct rpc_stream *stream); // NULL is allowed
 

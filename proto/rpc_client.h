@@ -27,34 +27,33 @@ struct rpc_channel_options {
     // Longest message taken; longer ones end the call RESOURCE_EXHAUSTED.
     // 0: 64 MiB.
     int max_receive_bytes;
-    // Calls and streams that end UNAVAILABLE before the server has answered
-    // anything, its headers included, are made again on a connection that
-    // works, twice at most, as long as they have sent little: a connection may
-    // have broken without anyone having noticed. What was sent is sent again,
-    // so the server may see it twice.
+    // Calls and streams that end UNAVAILABLE before anything, even headers,
+    // came from the server are made again on a working connection, at most
+    // twice and only if they have sent little: a connection may have broken
+    // unnoticed. What was sent is sent again, so the server may see it twice.
     bool retries;
 };
 
 enum rpc_state {
-    RPC_IDLE, // nothing was asked of it yet, or it was idle for long
+    RPC_IDLE, // not used yet, or idle for long
     RPC_CONNECTING,
     RPC_READY,
     RPC_FAILING, // could not connect; tries again by itself
     RPC_SHUT,
 };
 
-// A channel with a connection of its own, made when it is first used.
-// BAD_VALUE for a target or certificates that make no sense.
+// A channel with a connection of its own, made when it is first used. BAD_VALUE
+// for an unusable target or unusable certificates.
 enum pod_code rpc_channel_new(struct rpc_loop *loop,
                               const struct rpc_channel_options *options,
                               struct rpc_channel **out_channel,
                               struct pod_err *err)
     __attribute__((warn_unused_result));
-// Calls and streams that are open end UNAVAILABLE or CANCELLED by themselves
-// soon; end them before. A connection that is being made is closed when that
-// has ended, or the loop does. NULL is allowed.
+// End its calls and streams before; any that are open end UNAVAILABLE or
+// CANCELLED soon. A connection that is just being made is closed when it is
+// made or has failed, or when the loop ends. NULL is allowed.
 void rpc_channel_free(struct rpc_channel *channel);
-// `connect`: begin to, if it is idle.
+// `connect`: begin to connect if it is idle.
 enum rpc_state rpc_channel_state(struct rpc_channel *channel, bool connect);
 
 // The answer to a unary call, borrowed for the callback.
@@ -76,16 +75,16 @@ struct rpc_unary {
     void *arg;
 };
 
-// Begins a call; takes `owned_request` over (NULL: OUT_OF_MEMORY). If
-// `out_call` is not NULL it gets a reference, for rpc_call_cancel and
-// rpc_call_unref, set before `done` comes. OUT_OF_MEMORY: `done` will not be
-// called.
+// Begins a call. Owns `owned_request` (NULL: OUT_OF_MEMORY). If `out_call` is
+// not NULL it gets a reference, for rpc_call_cancel and rpc_call_unref, set
+// before `done` comes. OUT_OF_MEMORY: `done` will not be called.
 enum pod_code rpc_unary_start(struct rpc_channel *channel,
                               const struct rpc_unary *unary,
                               struct pod_wire_out *owned_request,
                               struct rpc_call **out_call, struct pod_err *err)
     __attribute__((warn_unused_result));
-// Asks for its end; `done` comes, with CANCELLED or what came before.
+// Asks to end the call; `done` comes, with CANCELLED or with the answer if that
+// was first.
 void rpc_call_cancel(struct rpc_call *call);
 void rpc_call_unref(struct rpc_call *call); // NULL is allowed
 

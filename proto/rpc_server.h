@@ -2,7 +2,7 @@
 // The serving side: methods by name, unary and streaming. See rpc.h for
 // threads.
 //
-// Methods nobody registered are answered UNIMPLEMENTED with their name.
+// Methods that are not registered are answered UNIMPLEMENTED with their name.
 #ifndef POD_PROTO_RPC_SERVER_H
 #define POD_PROTO_RPC_SERVER_H
 
@@ -58,11 +58,11 @@ const char *rpc_server_address(const struct rpc_server *server);
 // Takes no more calls, lets open ones end for up to `grace_ns`, cancels the
 // rest, waits until all have ended. Not from a callback.
 void rpc_server_stop(struct rpc_server *server, int64_t grace_ns);
-// After stop, and after every stream and request was given back. NULL is
-// allowed.
+// After stop, and after all references to streams and all requests have been
+// given back. NULL is allowed.
 void rpc_server_free(struct rpc_server *server);
 
-// Answers; takes `owned_reply` over (NULL: fails with RESOURCE_EXHAUSTED) and
+// Answers the request. Owns the reply (NULL: fails with RESOURCE_EXHAUSTED) and
 // the request.
 void rpc_request_reply(struct rpc_request *owned_request,
                        struct pod_wire_out *owned_reply);

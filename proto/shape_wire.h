@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes as bytes of package xla, which both worker protocols carry.
+// Shapes as serialized messages of package xla, which both worker protocols
+// carry.
 #ifndef POD_PROTO_SHAPE_WIRE_H
 #define POD_PROTO_SHAPE_WIRE_H
 
@@ -8,9 +9,9 @@
 
 enum { POD_ARRAY_WIRE_BYTES = 8 << 10 }; // at most
 
-// Reads a serialized xla.ShapeProto, of an array, or xla.ProgramShapeProto. How
-// deep shapes stand in one another is checked on the bytes before anything is
-// unpacked. BAD_SHAPE, OUT_OF_MEMORY. On success the shape is the caller's.
+// Read a serialized xla.ShapeProto, of an array, or an xla.ProgramShapeProto.
+// How deep shapes are nested is checked on the bytes before anything is
+// unpacked. BAD_SHAPE, OUT_OF_MEMORY. On success the caller owns the shape.
 enum pod_code pod_array_wire_parse(const void *data, size_t size,
                                    struct pod_shape *out, struct pod_err *err)
     __attribute__((warn_unused_result));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages on the wire: bounded unpacking, and packing into what is sent.
 //
-// protobuf-c copies what it unpacks and makes one block for every string and
-// every message in it, so a small message can ask for much memory; here a
-// caller says how much it may take in all. None of our message types is
-// recursive, so depth is bounded by the schema (types of package xla, which
-// are, travel as bytes and are read by core/hlo).
+// protobuf-c copies what it unpacks, and allocates a block for every string and
+// every message in it, so a small message can take much memory; here the caller
+// limits the sum. None of our message types is recursive, so depth is bounded
+// by the schema (types of package xla, which are, travel as bytes and are read
+// by core/hlo).
 #ifndef POD_PROTO_WIRE_H
 #define POD_PROTO_WIRE_H
 
@@ -40,14 +40,14 @@ enum pod_code pod_wire_unpack(const ProtobufCMessageDescriptor *type,
 // NULL is allowed. Only for messages of pod_wire_unpack.
 void pod_wire_free(ProtobufCMessage *message);
 
-// A bytes field that was left where it lies.
+// A bytes field that was not unpacked but left in place.
 struct pod_wire_bulk {
     const unsigned char *data; // borrowed from the message; NULL: none was left
     size_t size;
 };
-// The same, but for the bytes field at `path`: if wire_lean can leave it out,
-// it is empty in what is unpacked, and *out_bulk says where its bytes are. Else
-// all is unpacked.
+// The same, except for the bytes field at `path`: if wire_lean can leave it
+// out, it is empty in the unpacked message, and *out_bulk says where its bytes
+// are. Else everything is unpacked.
 enum pod_code
 pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
                     const struct wire_lean_path *path, const void *data,
@@ -61,7 +61,8 @@ pod_wire_unpack_but(const ProtobufCMessageDescriptor *type,
 struct pod_blob *pod_wire_blob(ProtobufCMessage *owned_message,
                                ProtobufCBinaryData bytes);
 
-// Makes a text fit for a string field: what is no UTF-8 becomes question marks.
+// Makes a text valid for a string field: bytes that are not UTF-8 become
+// question marks.
 void pod_wire_clean_text(char *text);
 
 // What is to be sent: bytes of its own, then, if `tail` is set, a part of a
@@ -83,17 +84,17 @@ void pod_wire_out_free(struct pod_wire_out *out);
 // The message packed whole. NULL: no memory.
 struct pod_wire_out *pod_wire_pack(const ProtobufCMessage *message);
 
-// Messages in one another, the outer first: each is the field `number` of the
-// one before it, the first of the message that is made.
+// Nested messages, the outer first: each is the field `number` of the one
+// before it, the first one of the message that is made.
 struct pod_wire_level {
     uint32_t number;
     const ProtobufCMessage *message; // its other fields; NULL: none
 };
 
-// Packs the levels, and in the innermost, if `tail` is not NULL, the bytes
-// field `number` with `tail_size` bytes of it from `tail_offset` on, which are
-// not copied (a reference is taken). What a level's message holds must not
-// contain the next level or the bytes. NULL: no memory.
+// Packs the levels, and into the innermost, if `tail` is not NULL, the bytes
+// field `number` with `tail_size` bytes of the tail from `tail_offset` on,
+// which are not copied (a reference is taken). The message of a level must not
+// itself have the field of the next level or of the bytes. NULL: no memory.
 struct pod_wire_out *pod_wire_pack_levels(const struct pod_wire_level *levels,
                                           size_t count, uint32_t number,
                                           struct pod_blob *tail,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message that came in pieces, without its bulk: what there is to unpack is
-// put together, the bytes that a device will take anyway stay where they lie.
+// A message that came in pieces, without its bulk: what must be unpacked is put
+// together, while the bytes for a device stay where they are.
 #ifndef POD_PROTO_WIRE_LEAN_H
 #define POD_PROTO_WIRE_LEAN_H
 
@@ -16,9 +16,9 @@ enum {
     WIRE_LEAN_MAX_DEPTH = 3,
 };
 
-// The bytes field that may be left out: the numbers of fields from the message
-// inwards. Each must be there once, but the outermost may be `repeated`, with
-// one of as many bytes as bulk has.
+// The bytes field that may be left out, as the numbers of the fields from the
+// message inwards. Each must occur once; the outermost may be `repeated` if one
+// of them has at least WIRE_LEAN_BULK_BYTES.
 struct wire_lean_path {
     uint32_t numbers[WIRE_LEAN_MAX_DEPTH];
     size_t depth; // 0: none
@@ -33,8 +33,8 @@ struct wire_lean {
     size_t bulk_size;
 };
 
-// False: the message has no such field, or is malformed, or has too much
-// besides; it is to be put together whole. Any thread.
+// False: the message has no such field, is malformed, or has too much besides;
+// then all of it must be put together. Any thread.
 bool wire_lean(const struct pod_blob_piece *pieces, size_t count,
                const struct wire_lean_path *path, struct wire_lean *out_lean);
 

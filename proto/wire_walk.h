@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the fields of a message without unpacking it, where it lies: in one
-// row, or in the pieces in which it came.
+// Walks the fields of a message in place, without unpacking it, whether it is
+// contiguous or in the pieces in which it came.
 #ifndef POD_PROTO_WIRE_WALK_H
 #define POD_PROTO_WIRE_WALK_H
 
@@ -42,7 +42,7 @@ bool pod_wire_walk(struct pod_wire_cursor *cursor,
 void pod_wire_copy(struct pod_wire_cursor *cursor, size_t to,
                    unsigned char *out);
 
-// Takes the field at *cursor (start with 0) of a message in one row and moves
+// Takes the field at *cursor (start with 0) of a contiguous message and moves
 // on; false at the end or at a fault. *cursor is `size` exactly when the
 // message ended well.
 bool pod_wire_next(const void *data, size_t size, size_t *cursor,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of numbers as intervals: what ended, of operations that come mostly in
-// order, takes little. Not thread-safe.
+// A set of numbers as intervals, which takes little memory for operations that
+// come and end mostly in order. Not thread-safe.
 #ifndef POD_PROTO_WORKER_IDS_H
 #define POD_PROTO_WORKER_IDS_H
 
@@ -21,8 +21,8 @@ struct worker_ids {
 };
 
 void worker_ids_fini(struct worker_ids *ids);
-// Room for `room` adds: they cannot fail then. false: no memory, or there would
-// be more than `limit` intervals.
+// Makes room for `room` adds, which then cannot fail. False: no memory, or
+// there could be more than `limit` intervals.
 bool worker_ids_reserve(struct worker_ids *ids, size_t room, size_t limit)
     __attribute__((warn_unused_result));
 // Adds a number; room was reserved for it.
