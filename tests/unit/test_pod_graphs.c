@@ -294,6 +294,29 @@ static void test_cancel_ends_what_waits(void **state)
     fixture_run(fix);
 }
 
+// What it has made and was to free, nobody can name any more.
+static void test_a_cancelled_graph_frees_what_it_made(void **state)
+{
+    struct fixture *fix = *state;
+    struct fake_call call;
+    struct pod_err err;
+    bool again;
+
+    list_allocate(0, 8);
+    list_free(request_ref(0));
+    list_accepted(fix);
+    fake_start(fix->host[0], list.numbers[0]);
+    assert_int_equal(
+        pod_cancel(fix->pod, list.number, POD_CASCADE_NONE, NULL, &again, &err),
+        POD_OK);
+    fake_done(fix->host[0], list.numbers[0]);
+    assert_state(fix, list.numbers[0], "SUCCEEDED");
+    assert_state(fix, list.numbers[1], "CANCELLED");
+    assert_true(fake_find(fix->host[0], FAKE_DEALLOCATE, &call));
+    assert_int_equal(call.handle, list.numbers[0]);
+    fixture_run(fix);
+}
+
 static void test_a_finished_graph_is_not_cancelled(void **state)
 {
     struct fixture *fix = *state;
@@ -540,6 +563,7 @@ int main(void)
         T(test_a_failure_skips_dependents_alone),
         T(test_a_failure_can_cancel_the_graph),
         T(test_cancel_ends_what_waits),
+        T(test_a_cancelled_graph_frees_what_it_made),
         T(test_a_finished_graph_is_not_cancelled),
         T(test_members_that_end_at_once),
         T(test_a_reset_ends_a_graph),
