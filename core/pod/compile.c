@@ -296,6 +296,7 @@ static void compile_freed(struct pod *pod, struct pod_compiled *compiled,
     struct pod_op *op = compiled->leader;
 
     on->owed = pod_owed_refused(answer);
+    on->call.host->owed_programs += on->owed ? 1 : 0;
     if (op != NULL) {
         pod_keep_failure_locked(pod, op, answer);
         if (--compiled->open_hosts > 0)
@@ -441,11 +442,13 @@ void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
     pod_done_local_locked(pod, op);
 }
 
-void pod_compile_free_again_locked(struct pod *pod, struct pod_host *host,
+bool pod_compile_free_again_locked(struct pod *pod, struct pod_host *host,
                                    struct pod_after *after)
 {
-    for (struct pod_list *at = pod->compiled_old.next; at != &pod->compiled_old;
-         at = at->next) {
+    struct pod_list *at = pod->compiled_old.next;
+    bool asks = false;
+
+    for (; at != &pod->compiled_old && host->owed_programs > 0; at = at->next) {
         struct pod_compiled *compiled =
             POD_CONTAINER(at, struct pod_compiled, link);
         struct pod_compiled_host *on =
@@ -454,7 +457,10 @@ void pod_compile_free_again_locked(struct pod *pod, struct pod_host *host,
         if (on == NULL || !on->owed || compiled->leader != NULL)
             continue;
         on->owed = false;
+        host->owed_programs--;
+        asks = true;
         compile_call(compiled, on, host, POD_CALL_FREE_PROGRAM,
                      pod_call_number_locked(pod), NULL, after);
     }
+    return asks;
 }

@@ -455,8 +455,8 @@ void pod_load_launch_locked(struct pod *pod, struct pod_op *op,
                             struct pod_after *after);
 void pod_program_free_launch_locked(struct pod *pod, struct pod_op *op,
                                     struct pod_after *after);
-// Asks a host again for what it refused to free.
-void pod_compile_free_again_locked(struct pod *pod, struct pod_host *host,
+// Asks a host again for what it refused to free; whether there is anything.
+bool pod_compile_free_again_locked(struct pod *pod, struct pod_host *host,
                                    struct pod_after *after);
 
 // --------------------------------------------------------------- gang.c

@@ -61,6 +61,9 @@ struct pod_host {
     struct pod_slice_key slice; // set with `info`
     struct pod_list handles;    // pod_handle.host_link: live, not lost
     struct pod_list owed;       // pod_op.joined: what it did not let go of
+    uint64_t owed_programs;     // of which it did not either
+    int64_t owed_due_ns;        // when it may be asked for that again
+    int64_t owed_wait_ns;       // how long it was left alone before
     struct pod_list calls;      // pod_call.host_link: open, as they were queued
     uint64_t stalled_calls;     // of them
     int64_t unseen_ns;          // when a look at them last left some out

@@ -2,16 +2,18 @@
 // What hosts have still though it was freed: they refused to let go of it, for
 // want of memory or because they are broken. The operation ends FAILED and says
 // so, but its handle is nobody's, so nobody would ask again. That is done here,
-// a little after each sign of life, until the host has let go of it or is lost.
-// Till then its memory counts as used.
+// with a sign of life, less and less often, until the host has let go of it or
+// is lost. Till then its memory counts as used.
 //
 // The operation that was to free it is kept meanwhile, with its call: a FREE or
 // an UNLOAD, or what made a thing that could not be used and gives it back. Of
 // programs the record of what is compiled is kept (compile.c).
 #include "core/pod/engine.h"
 
-// So many are asked for again at once.
+// So many are asked for again at once, and that so often.
 enum { OWED_TURN = 64 };
+#define OWED_FIRST_NS POD_NS_PER_S
+#define OWED_MOST_NS  (64 * POD_NS_PER_S)
 
 bool pod_owed_refused(const struct pod_answer *answer)
 {
@@ -73,10 +75,15 @@ static void owed_over(struct pod *pod, struct pod_op *op)
 void pod_owed_answer_locked(struct pod *pod, struct pod_op *op,
                             const struct pod_answer *answer)
 {
-    if (pod_owed_refused(answer))
-        pod_list_push_back(&op->work->call.host->owed, &op->work->joined);
-    else
-        owed_over(pod, op);
+    struct pod_host *host = op->work->call.host;
+
+    if (pod_owed_refused(answer)) {
+        pod_list_push_back(&host->owed, &op->work->joined);
+        return;
+    }
+    owed_over(pod, op);
+    host->owed_due_ns = 0; // maybe it lets go of the others, too
+    host->owed_wait_ns = 0;
 }
 
 static void owed_ask(struct pod *pod, struct pod_op *op,
@@ -93,20 +100,34 @@ static void owed_ask(struct pod *pod, struct pod_op *op,
     pod_call_queue_locked(call, after);
 }
 
+static void owed_leave_alone(struct pod_host *host, int64_t now_ns)
+{
+    host->owed_wait_ns *= 2;
+    if (host->owed_wait_ns < OWED_FIRST_NS)
+        host->owed_wait_ns = OWED_FIRST_NS;
+    if (host->owed_wait_ns > OWED_MOST_NS)
+        host->owed_wait_ns = OWED_MOST_NS;
+    host->owed_due_ns = pod_time_add(now_ns, host->owed_wait_ns);
+}
+
 void pod_owed_ask_locked(struct pod *pod, struct pod_host *host,
                          struct pod_after *after)
 {
+    int64_t now_ns = pod_now_locked(pod);
     struct pod_list *item;
 
-    if (!pod_host_up(host))
+    if (!pod_host_up(host) || now_ns < host->owed_due_ns)
         return;
+    bool asks = pod_compile_free_again_locked(pod, host, after);
     for (int i = 0; i < OWED_TURN; i++) {
         item = pod_list_pop_front(&host->owed);
         if (item == NULL)
             break;
         owed_ask(pod, POD_CONTAINER(item, struct pod_work, joined)->op, after);
+        asks = true;
     }
-    pod_compile_free_again_locked(pod, host, after);
+    if (asks)
+        owed_leave_alone(host, now_ns);
 }
 
 void pod_owed_lost_locked(struct pod *pod, struct pod_host *host)
@@ -115,5 +136,9 @@ void pod_owed_lost_locked(struct pod *pod, struct pod_host *host)
 
     while ((item = pod_list_pop_front(&host->owed)) != NULL)
         owed_over(pod, POD_CONTAINER(item, struct pod_work, joined)->op);
-    pod_compiled_let_host_go_locked(pod, host->id);
+    if (host->owed_programs > 0)
+        pod_compiled_let_host_go_locked(pod, host->id);
+    host->owed_programs = 0;
+    host->owed_due_ns = 0;
+    host->owed_wait_ns = 0;
 }

@@ -256,6 +256,13 @@ static void refuse(struct fixture *fix, enum fake_kind kind)
               "no memory");
 }
 
+// A sign of life, a long time after the last one.
+static void beat(struct fixture *fix, size_t host)
+{
+    fix->now_ns += 64 * POD_NS_PER_S;
+    fake_beat(fix->host[host]);
+}
+
 // A buffer of 600 bytes whose free was refused.
 static uint64_t refused_buffer(struct fixture *fix)
 {
@@ -281,19 +288,40 @@ static void test_refused(void **state)
     assert_int_equal(view.state, POD_HANDLE_FREED);
     pod_buffer_view_fini(&view);
     assert_int_equal(fake_open(fix->host[0]), 0);
-    fake_beat(fix->host[1]); // another host's
+    beat(fix, 1); // another host's
     assert_int_equal(fake_open(fix->host[0]), 0);
-    fake_beat(fix->host[0]);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 1);
     assert_int_equal(the_call(fix, FAKE_DEALLOCATE).handle, buffer);
     refuse(fix, FAKE_DEALLOCATE);
     assert_int_equal(core_used(fix, 0), 600);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     fake_done(fix->host[0], the_call(fix, FAKE_DEALLOCATE).op);
     assert_int_equal(core_used(fix, 0), 0);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+// A host that goes on refusing is asked less often.
+static void test_refused_again_and_again(void **state)
+{
+    static const int64_t wait_s[] = {1, 2, 4, 8, 16, 32, 64, 64};
+    struct fixture *fix = *state;
+
+    (void)refused_buffer(fix);
+    fake_beat(fix->host[0]); // at once
+    for (size_t i = 0; i < sizeof(wait_s) / sizeof(wait_s[0]); i++) {
+        refuse(fix, FAKE_DEALLOCATE);
+        fix->now_ns += wait_s[i] * POD_NS_PER_S - 1;
+        fake_beat(fix->host[0]);
+        assert_int_equal(fake_open(fix->host[0]), 0);
+        fix->now_ns++;
+        fake_beat(fix->host[0]);
+        assert_int_equal(fake_open(fix->host[0]), 1);
+    }
+    fixture_run(fix);
+    assert_int_equal(core_used(fix, 0), 0);
 }
 
 // A host that does not know it has nothing to let go of.
@@ -307,7 +335,7 @@ static void test_refused_as_unknown(void **state)
     fake_fail(fix->host[0], gone, POD_REASON_UNKNOWN_HANDLE, "what?");
     assert_state(fix, gone, "FAILED");
     assert_int_equal(core_used(fix, 0), 0);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 0);
 }
 
@@ -322,7 +350,7 @@ static void test_refused_after_a_cancel(void **state)
     refuse(fix, FAKE_DEALLOCATE);
     assert_state(fix, gone, "CANCELLED");
     assert_int_equal(core_used(fix, 0), 600);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     fixture_run(fix);
     assert_int_equal(core_used(fix, 0), 0);
 }
@@ -344,19 +372,19 @@ static void test_refused_program_and_load(void **state)
     assert_state(fix, unload, "FAILED");
     refuse(fix, FAKE_FREE_PROGRAM);
     // What the event waits for is another host, and not asked for again yet.
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 1);
     assert_int_equal(the_call(fix, FAKE_UNLOAD).handle, load);
     fixture_run(fix);
     assert_state(fix, gone, "FAILED");
     fixture_assert_reason(fix, gone, "OUT_OF_MEMORY");
-    fake_beat(fix->host[0]);
-    fake_beat(fix->host[1]);
+    beat(fix, 0);
+    beat(fix, 1);
     assert_int_equal(the_call(fix, FAKE_FREE_PROGRAM).handle, program);
     refuse(fix, FAKE_FREE_PROGRAM);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     fixture_run(fix);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 0);
     assert_int_equal(fake_count(fix->host[0], FAKE_FREE_PROGRAM), 3);
     assert_int_equal(fake_count(fix->host[1], FAKE_FREE_PROGRAM), 1);
@@ -377,7 +405,7 @@ static void test_made_in_vain(void **state)
     assert_state(fix, late, "FAILED");
     refuse(fix, FAKE_DEALLOCATE);
     assert_int_equal(core_used(fix, 0), 600);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(the_call(fix, FAKE_DEALLOCATE).handle, late);
     fixture_run(fix);
     assert_int_equal(core_used(fix, 0), 0);
@@ -391,14 +419,14 @@ static void test_refused_and_lost(void **state)
     fake_lose(fix->host[0], "gone");
     assert_int_equal(core_used(fix, 0), 0);
     fake_ready(fix->host[0]);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 0);
     (void)refused_buffer(fix);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     fake_lose(fix->host[0], "gone again");
     assert_int_equal(core_used(fix, 0), 0);
     fake_ready(fix->host[0]);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 0);
 }
 
@@ -411,7 +439,7 @@ static void test_refused_and_reset(void **state)
     (void)fixture_submit(fix, &request);
     assert_int_equal(core_used(fix, 0), 0);
     fixture_run(fix);
-    fake_beat(fix->host[0]);
+    beat(fix, 0);
     assert_int_equal(fake_open(fix->host[0]), 0);
 }
 
@@ -431,7 +459,7 @@ static void test_refused_is_kept_until_it_is_over(void **state)
     fixture_run(&fix);
     assert_int_equal(pod_get_event(fix.pod, buffer, &view, &err), POD_OK);
     pod_event_view_fini(&view);
-    fake_beat(fix.host[0]);
+    beat(&fix, 0);
     fixture_run(&fix);
     (void)fixture_free(&fix, fixture_allocate(&fix, 1, 8));
     fixture_run(&fix);
@@ -467,6 +495,8 @@ int main(void)
                                         fixture_setup_two, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_refused, fixture_setup_two,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_again_and_again,
+                                        fixture_setup_two, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_refused_as_unknown,
                                         fixture_setup_two, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_refused_after_a_cancel,
