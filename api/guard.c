@@ -202,10 +202,15 @@ bool api_origin_listed(const struct api_request *req)
                                           req->server->origin_count, origin);
 }
 
-// Whether an Origin is the page's own server: the same host and port.
-static bool guard_same_origin(const char *origin, const char *host)
+// Whether an Origin is the page's own server: the same host and port, and TLS
+// if podd speaks it. (Without it, a proxy in front may; its pages are ours,
+// too.)
+static bool guard_same_origin(const struct api_request *req, const char *origin,
+                              const char *host)
 {
     const char *authority = strstr(origin, "://");
+    if (req->server->tls != NULL && strncasecmp(origin, "https:", 6) != 0)
+        return false;
     return authority != NULL && strcasecmp(authority + 3, host) == 0;
 }
 
@@ -224,7 +229,7 @@ static enum pod_code guard_origin(const struct api_request *req,
         return pod_err_set(err, POD_REASON_CROSS_ORIGIN,
                            "a page of another site (%.32s) may not do this",
                            site);
-    if (origin != NULL && !guard_same_origin(origin, host))
+    if (origin != NULL && !guard_same_origin(req, origin, host))
         return pod_err_set(err, POD_REASON_CROSS_ORIGIN,
                            "a page of \"%.128s\" may not do this", origin);
     return POD_OK;

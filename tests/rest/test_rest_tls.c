@@ -82,6 +82,32 @@ static void test_answers(void **state)
 }
 
 // More than any buffer on the way holds, there and back.
+// Over plain text somebody on the way could have written the page.
+static void test_pages_without_tls_may_change_nothing(void **state)
+{
+    static const struct {
+        const char *origin;
+        long status;
+    } cases[] = {
+        {"Origin: https://localhost", 202},
+        {"Origin: http://localhost", 403},
+    };
+    struct rest *rest = start();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const headers[] = {"Content-Type: application/json",
+                                       "Host: localhost", cases[i].origin,
+                                       NULL};
+        struct rest_answer answer =
+            rest_ask(rest, "POST", "/v1/buffers", headers,
+                     "{\"core\":0,\"bytes\":\"4\"}", 22);
+        assert_int_equal(answer.status, cases[i].status);
+        rest_answer_free(&answer);
+    }
+    rest_stop(rest);
+}
+
 static void test_big_bodies(void **state)
 {
     static const char *const headers[] = {
@@ -285,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_pages_without_tls_may_change_nothing),
         cmocka_unit_test(test_big_bodies),
         cmocka_unit_test(test_refuses_a_long_body),
         cmocka_unit_test(test_versions_and_strangers),
