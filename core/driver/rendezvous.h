@@ -34,8 +34,7 @@ enum {
 // For hosts 0..host_count-1, all of them present. One reference; NULL: no
 // memory.
 struct pod_gang_hub *pod_gang_hub_new(uint32_t host_count);
-// Hosts up to this one are there, too: those that were not known are present.
-// False: no memory.
+// Adds all hosts up to this one; new ones are present. False: no memory.
 bool pod_gang_hub_add_host(struct pod_gang_hub *hub, uint32_t host)
     __attribute__((warn_unused_result));
 struct pod_gang_hub *pod_gang_hub_ref(struct pod_gang_hub *hub);
@@ -50,8 +49,8 @@ void pod_gang_host_present(struct pod_gang_hub *hub, uint32_t host);
 
 // The gang of an operation; `replica_hosts` (copied) has the host of each of
 // its replicas. One reference, given back with pod_gang_unref after its
-// replicas have left. BAD_ASSIGNMENT for a host or a count that cannot be, or
-// that others gave differently; OUT_OF_MEMORY.
+// replicas have left. BAD_ASSIGNMENT for an impossible host or count, or one
+// that differs from what others gave; OUT_OF_MEMORY.
 enum pod_code pod_gang_join(struct pod_gang_hub *hub, uint64_t op,
                             uint32_t replica_count,
                             const uint32_t *replica_hosts,
@@ -81,7 +80,7 @@ struct pod_exchange *pod_gang_exchange(struct pod_gang *gang);
 
 // ------------------------------------------------- gangs over several programs
 
-// Told what the replicas of one host do, so that it can be carried to where the
+// Is told what the replicas of one host do, so that it can be sent to where the
 // others run. Called from the replica's thread, before it waits, and without a
 // lock of the hub or a gang; `left` may come under a driver's lock. Nothing may
 // block.

@@ -2,10 +2,9 @@
 // A program: an HLO module that has been read and verified.
 //
 // Made by pod_hlo_parse_text (text.h) or pod_hlo_parse_proto (proto.h). Both
-// end in the verifier (verify.h), so every module that anybody holds is sound:
-// whatever verify.h promises needs no second check. A module is immutable;
-// threads may share it. Everything it points at lives until
-// pod_hlo_module_free.
+// end in the verifier (verify.h), so every module is valid: whatever verify.h
+// promises needs no second check. A module is immutable; threads may share it.
+// Everything it points at lives until pod_hlo_module_free.
 //
 // The message holds the attributes (`proto->dimensions` and so on); the side
 // tables hold what would need a search: opcodes, shapes, and operands and
@@ -19,9 +18,8 @@
 #include "xla.pb-c.h"
 
 enum {
-    // Of one program, text or message. What it may unfold to in memory is 1 MiB
-    // and 128 bytes for each of its own, and at most POD_HLO_MAX_MEMORY: a
-    // usual
+    // Of one program, text or message. In memory it may take 1 MiB and 128
+    // bytes for each of its bytes, and at most POD_HLO_MAX_MEMORY: a typical
     // instruction of 60 to 100 bytes takes about 1,000.
     POD_HLO_MAX_BYTES = 64 << 20,
     POD_HLO_MAX_MEMORY = 1 << 30,

@@ -45,8 +45,8 @@
 #include "core/hlo/module.h"
 
 // Fills in all tables of a module whose `proto` and `arena` are set, and
-// verifies it; `proto` may be completed (program shapes). On failure the
-// module is good for nothing but pod_hlo_module_free. For the readers in this
+// verifies it; `proto` may be completed (program shapes). After a failure the
+// module can only be freed (pod_hlo_module_free). For the readers in this
 // folder; what they hand out is verified already.
 enum pod_code pod_hlo_verify(struct pod_hlo_module *module, struct pod_err *err)
     __attribute__((warn_unused_result));

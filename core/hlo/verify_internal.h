@@ -15,12 +15,14 @@ struct verify {
 };
 
 // Each checks v->instr if its opcode is one of the file's own, and puts what it
-// found into *out; false: it is none. Operands and called computations are
+// found into *out; false: it is not. Operands and called computations are
 // verified and their number is right.
 bool pod_verify_elementwise(const struct verify *v, enum pod_code *out);
 bool pod_verify_array_op(const struct verify *v, enum pod_code *out);
 bool pod_verify_call(const struct verify *v, enum pod_code *out);
 bool pod_verify_collective(const struct verify *v, enum pod_code *out);
+
+// ------------------------------------------------------------ verify_common.c
 
 // INVALID_PROGRAM at v->instr: its place, its name, then the text.
 enum pod_code pod_verify_fail(const struct verify *v, const char *format, ...)
@@ -49,6 +51,8 @@ enum pod_code pod_verify_arrays(const struct verify *v, uint32_t least);
 enum pod_code pod_verify_dimensions(const struct verify *v, const char *what,
                                     size_t count, const int64_t *dims,
                                     size_t rank);
+// ------------------------------------------------------------- verify_calls.c
+
 // The computation takes `repeat` scalars of each of the operands' types and
 // gives one of each of the first `results` (a tuple if more than one). With
 // `paired`, the repeats of one type stand side by side, else the list of types

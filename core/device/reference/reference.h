@@ -29,9 +29,10 @@ enum { POD_REF_MAX_CORES = 65536 };
 struct pod_reference_options {
     uint32_t core_count;   // 1 to POD_REF_MAX_CORES
     uint64_t memory_bytes; // of each core
-    // What one execution may take for what is between its inputs and outputs;
-    // a program that needs more is RESOURCE_EXHAUSTED when it is compiled. It
-    // is no core's memory. 0: as much as memory_bytes, but at least 4 GiB.
+    // Memory that one execution may take for values between its inputs and
+    // outputs; a program that needs more is RESOURCE_EXHAUSTED when it is
+    // compiled. It does not count as memory of a core. 0: as much as
+    // memory_bytes, but at least 4 GiB.
     uint64_t scratch_bytes;
     // Simulated time, for experiments with big pods; 0: none. A call lasts at
     // least latency_ns, plus, for a transfer, bytes / bandwidth, and for an
