@@ -342,7 +342,8 @@ static void conn_shut(struct api_conn *conn)
 {
     conn->refused = true;
     api_conn_enter(conn, API_PHASE_NONE);
-    atomic_fetch_add(&conn->server->refused, 1);
+    if (!conn->hung_up)
+        atomic_fetch_add(&conn->server->refused, 1);
     (void)shutdown(conn->fd, SHUT_RDWR);
     if (conn->req != NULL && conn->req->suspended) {
         conn->req->abandoned = true;

@@ -104,6 +104,37 @@ static void test_idle_connection(void **state)
     fixture_stop(server);
 }
 
+static uint64_t refused(const struct fixture *server)
+{
+    struct api_server_counts counts;
+
+    api_server_counts(server->server, &counts);
+    return counts.refused;
+}
+
+// Who says that he is done is not one of those that a deadline passes.
+static void test_half_closed_is_not_refused(void **state)
+{
+    const struct api_limits limits = {.idle_ns = MS(100)};
+    struct fixture *server = fixture_start(&limits, 1000);
+    int fd = client_connect(server->port);
+
+    (void)state;
+    (void)client_puts(fd, HELLO);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    expect_status(fd, 200, NULL);
+    assert_true(client_is_closed(fd));
+    (void)close(fd);
+    assert_int_equal(refused(server), 0);
+    fd = client_connect(server->port);
+    (void)client_puts(fd, HELLO);
+    expect_status(fd, 200, NULL);
+    assert_true(client_is_closed(fd));
+    (void)close(fd);
+    assert_int_equal(refused(server), 1);
+    fixture_stop(server);
+}
+
 static void test_slow_json(void **state)
 {
     const struct api_limits limits = {.json_body_ns = MS(100)};
@@ -418,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_slow_headers),
         cmocka_unit_test(test_slow_headers_of_a_second_request),
         cmocka_unit_test(test_idle_connection),
+        cmocka_unit_test(test_half_closed_is_not_refused),
         cmocka_unit_test(test_slow_json),
         cmocka_unit_test(test_slow_refused_body),
         cmocka_unit_test(test_slow_data),
