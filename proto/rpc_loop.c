@@ -13,6 +13,7 @@
 
 struct rpc_loop {
     grpc_completion_queue *queue;
+    grpc_channel *idle; // loop_keep_engine
     pthread_t thread;
     atomic_bool ticks; // period, tick and arg are set
     int64_t period_ns;
@@ -181,6 +182,25 @@ static void *loop_main(void *arg)
     }
 }
 
+// gRPC's engine, with descriptors of its own, lives as long as some channel or
+// server and is made anew for the next one; if no descriptor is left then gRPC
+// 1.51 ends the process. So there is always a channel, which never connects.
+static grpc_channel *loop_keep_engine(void)
+{
+    grpc_channel_credentials *plain = grpc_insecure_credentials_create();
+    grpc_channel *idle = grpc_channel_create("ipv4:127.0.0.1:1", plain, NULL);
+
+    grpc_channel_credentials_release(plain);
+    return idle;
+}
+
+static void loop_shutdown_grpc(struct rpc_loop *loop)
+{
+    grpc_completion_queue_destroy(loop->queue);
+    grpc_channel_destroy(loop->idle);
+    grpc_shutdown();
+}
+
 static void loop_free_memory(struct rpc_loop *loop)
 {
     pod_cond_fini(&loop->changed);
@@ -208,10 +228,10 @@ enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
     pod_list_init(&loop->cut);
     grpc_init();
     loop->queue = grpc_completion_queue_create_for_next(NULL);
+    loop->idle = loop_keep_engine();
     if (pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
         grpc_completion_queue_shutdown(loop->queue);
-        grpc_completion_queue_destroy(loop->queue);
-        grpc_shutdown();
+        loop_shutdown_grpc(loop);
         loop_free_memory(loop);
         return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
                            "no thread for gRPC");
@@ -301,8 +321,7 @@ void rpc_loop_free(struct rpc_loop *loop)
     loop_await_holders(loop);
     grpc_completion_queue_shutdown(loop->queue);
     (void)pthread_join(loop->thread, NULL);
-    grpc_completion_queue_destroy(loop->queue);
-    grpc_shutdown();
+    loop_shutdown_grpc(loop);
     loop_free_memory(loop);
 }
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod of two workers gets a third while it runs, works with it, and loses it.
+"""Workers that come and go while podd runs.
 
-usage: hosts.py    Environment: POD_BUILD.
+usage: hosts.py CASE    Environment: POD_BUILD.
 """
+import resource
 import signal
 
 from pod_processes import (Client, Program, Refused, all_reduce_program,
-                           expect, until)
+                           expect, run_case, until)
 
 ROUNDS = 10  # of adding and removing; each adds threads that must end
 MORE_THREADS = 8  # of gRPC, which come and go
@@ -180,7 +181,29 @@ def two_names(client, worker, number):
     expect(client.host(number - 1)["state"] == "READY", "the first is lost")
 
 
-def main():
+def case_no_descriptor_left():
+    """podd has none for its only worker, which has just come back."""
+    worker = Program("podworker", *WORKER)
+    podd = Program("podd", "--dev", "--listen", "127.0.0.1:0", "--log-level",
+                   "error", "--pod", "grpc+pod://" + worker.address)
+    client = Client(podd.address)
+    client.await_host(0)
+    worker.kill()
+    client.await_host(0, lambda state: state == "LOST")
+    files = (podd.process.pid, resource.RLIMIT_NOFILE)
+    before = resource.prlimit(*files)
+    resource.prlimit(*files, (3, before[1]))
+    again = Program("podworker", "--listen", worker.address, *WORKER[2:])
+    until(lambda: "open files" in str(client.host(0)["error"]),
+          "podd has no descriptor")
+    resource.prlimit(*files, before)
+    client.await_host(0)
+    podd.stop()
+    again.stop()
+
+
+def case_come_and_go():
+    """A pod of two gets a third, works with it, and loses it."""
     workers = [Program("podworker", *WORKER) for _ in range(3)]
     podd = Program("podd", "--dev", "--listen", "127.0.0.1:0", "--log-level",
                    "error", "--pod", "grpc+pod://"
@@ -218,4 +241,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_case(globals())

@@ -13,13 +13,21 @@
 static void test_hosts_come_and_go(void **state)
 {
     (void)state;
-    assert_int_equal(test_script_run("tests/wire/hosts.py", NULL), 0);
+    assert_int_equal(test_script_run("tests/wire/hosts.py", "come_and_go"), 0);
+}
+
+static void test_no_descriptor_left(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        test_script_run("tests/wire/hosts.py", "no_descriptor_left"), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hosts_come_and_go),
+        cmocka_unit_test(test_no_descriptor_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
