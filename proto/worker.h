@@ -5,8 +5,10 @@
 // are also the handles of what they make. The driver knows them by the worker's
 // numbers, so clients cannot reach each other's things. An operation runs when
 //   - all it waits for have succeeded, in any order of arrival: one that has
-//     not come yet is waited for WORKER_FORWARD_NS. The one that would close a
-//     circle of operations that wait for each other fails when it comes;
+//     not come yet is waited for WORKER_FORWARD_NS, and for so long after each
+//     write, for it may be on its way behind other data over a slow link. The
+//     one that would close a circle of operations that wait for each other
+//     fails when it comes;
 //   - all it is ordered behind have ended; if one does not come in that time
 //     it fails, for it would run out of order;
 //   - what made its handles has succeeded;

@@ -182,6 +182,7 @@ struct worker_session {
     size_t unsettled;
     struct pod_list forwards; // stand-ins nobody resolved, oldest first
     size_t forward_count;
+    int64_t data_ns;       // when the bytes of a write came last
     size_t upward;         // operations with that set
     struct pod_list gangs; // not complete
     struct pod_list waiters;

@@ -420,6 +420,8 @@ static void op_submit_locked(struct worker_op *op,
         code = pod_err_set(&err, POD_REASON_OUT_OF_MEMORY, "no memory");
     if (code == POD_OK)
         code = worker_step_locked(worker, &event, &op->node, &err);
+    if (request->kind == WORKER_WRITE)
+        op->session->data_ns = event.now_ns;
     if (code != POD_OK)
         op_end_alone_locked(op, &err, root);
 }

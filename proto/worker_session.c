@@ -368,7 +368,9 @@ static void session_expire_forwards_locked(struct worker_session *session,
         struct worker_op *op =
             POD_CONTAINER(session->forwards.next, struct worker_op, waiting);
         struct pod_err err = POD_ERR_NONE;
-        if (pod_time_add(op->since_ns, WORKER_FORWARD_NS) > now_ns)
+        int64_t since_ns =
+            op->since_ns > session->data_ns ? op->since_ns : session->data_ns;
+        if (pod_time_add(since_ns, WORKER_FORWARD_NS) > now_ns)
             return;
         (void)pod_err_set(&err, POD_REASON_UNKNOWN_HANDLE,
                           "op-%" PRIu64 " did not come within %d s",

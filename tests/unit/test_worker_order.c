@@ -167,6 +167,14 @@ static void order_buffer(struct order *order, uint64_t buffer, uint64_t write,
     pod_blob_unref(blob);
 }
 
+static enum pod_code order_allocate(struct order *order, uint64_t number)
+{
+    order_submit(order, &(struct worker_request){.kind = WORKER_ALLOCATE,
+                                                 .number = number,
+                                                 .bytes = 4});
+    return order_await(order, number)->err.code;
+}
+
 static struct worker_request order_read(uint64_t number, uint64_t buffer)
 {
     return (struct worker_request){
@@ -207,6 +215,42 @@ static void test_what_follows_a_lost_number_fails(void **state)
     order_end(&order);
 }
 
+// Over a slow link much data may come before a number that is waited for.
+static void test_data_that_comes_gives_more_time(void **state)
+{
+    struct order order;
+    const uint64_t late = 100;
+    uint64_t number = 5;
+
+    (void)state;
+    order_begin(&order, 0);
+    order_buffer(&order, 1, 2, 5);
+    struct worker_request read = order_read(3, 1);
+    read.waits = &late;
+    read.wait_count = 1;
+    order_submit(&order, &read);
+    read = order_read(4, 1);
+    read.orders = &late;
+    read.order_count = 1;
+    order_submit(&order, &read);
+    for (; number < 15; number += 2) {
+        order_pass(&order, WORKER_FORWARD_NS - 1);
+        assert_false(order_answered(&order, 3));
+        assert_false(order_answered(&order, 4));
+        order_buffer(&order, number, number + 1, 6);
+    }
+    // What brings no data does not.
+    order_pass(&order, WORKER_FORWARD_NS - 1);
+    assert_int_equal(order_allocate(&order, number), POD_OK);
+    assert_false(order_answered(&order, 3));
+    order_pass(&order, 1);
+    assert_int_equal(order_await(&order, 3)->err.reason,
+                     POD_REASON_UNKNOWN_HANDLE);
+    assert_int_equal(order_await(&order, 4)->err.reason,
+                     POD_REASON_DEPENDENCY_EXPIRED);
+    order_end(&order);
+}
+
 static void test_what_waits_for_a_lost_number_fails(void **state)
 {
     struct order order;
@@ -231,14 +275,6 @@ static void test_what_waits_for_a_lost_number_fails(void **state)
     // What follows that has its turn: it came, and has ended.
     assert_int_equal(order_await(&order, 5)->err.code, POD_OK);
     order_end(&order);
-}
-
-static enum pod_code order_allocate(struct order *order, uint64_t number)
-{
-    order_submit(order, &(struct worker_request){.kind = WORKER_ALLOCATE,
-                                                 .number = number,
-                                                 .bytes = 4});
-    return order_await(order, number)->err.code;
 }
 
 // The worker has no room for it, and not even for its number: but it came, so
@@ -272,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_follows_a_lost_number_fails),
+        cmocka_unit_test(test_data_that_comes_gives_more_time),
         cmocka_unit_test(test_what_waits_for_a_lost_number_fails),
         cmocka_unit_test(test_what_follows_a_refused_number_goes_on),
     };
