@@ -82,6 +82,8 @@ static enum pod_code guard_framing(const struct guard_headers *seen,
              (seen->encodings == 1 &&
               strcasecmp(seen->encoding, "chunked") != 0))
         fault = "Transfer-Encoding is not \"chunked\"";
+    else if (seen->encodings == 1 && strcmp(version, "HTTP/1.0") == 0)
+        fault = "Transfer-Encoding is given with HTTP/1.0";
     if (fault == NULL)
         return POD_OK;
     return pod_err_set(err, POD_REASON_BAD_FRAMING, "%s", fault);

@@ -175,6 +175,18 @@ static void test_lengths(void **state)
     }
 }
 
+// HTTP/1.0 has no chunks: who forwards such a request may take its end to be
+// elsewhere (RFC 9112, 6.1).
+static void test_chunks_of_http_1_0(void **state)
+{
+    (void)state;
+    expect_bad("POST /echo HTTP/1.0\r\n" HOST
+               "Content-Type: application/json\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n");
+    expect_bad("GET /hello HTTP/1.0\r\n" HOST "Connection: keep-alive\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+}
+
 // libmicrohttpd refuses some of these itself, with a body of its own.
 static void test_malformed_lengths(void **state)
 {
@@ -493,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_missing_or_repeated_host),
         cmocka_unit_test(test_absolute_form),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_chunks_of_http_1_0),
         cmocka_unit_test(test_malformed_lengths),
         cmocka_unit_test(test_no_smuggling),
         cmocka_unit_test(test_targets),
