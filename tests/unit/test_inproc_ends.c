@@ -33,25 +33,34 @@ static void test_cancel(void **state)
     host_close(&host);
 }
 
+// With a compilation and an execution that run, and an execution behind it.
+static void host_at_work(struct host *host, struct calls_record *compile,
+                         struct calls_record *spin, struct calls_record *queued)
+{
+    struct pod_blob *gated = calls_blob("gated", 5);
+
+    host_with_gate(host);
+    calls_program(&host->watch, host->driver, 14, 0, "spin");
+    struct pod_driver_call call = calls_make(&host->watch, compile, 19);
+    host->driver->ops->compile(host->driver, &call, POD_FORMAT_HLO_TEXT, gated,
+                               1);
+    pod_blob_unref(gated);
+    fake_await_waiting(host->fake, 1);
+    call = calls_make(&host->watch, spin, 20);
+    calls_execute(host->driver, &call, 15, 1, 2);
+    calls_await(&host->watch, &spin->started, 1);
+    call = calls_make(&host->watch, queued, 21);
+    calls_execute(host->driver, &call, 13, 1, 2);
+}
+
 static void test_reset(void **state)
 {
     struct host host;
     struct calls_record spin, queued, reset, after, compile;
-    struct pod_blob *gated = calls_blob("gated", 5);
 
     (void)state;
-    host_with_gate(&host);
-    calls_program(&host.watch, host.driver, 14, 0, "spin");
-    struct pod_driver_call call = calls_make(&host.watch, &compile, 19);
-    host.driver->ops->compile(host.driver, &call, POD_FORMAT_HLO_TEXT, gated,
-                              1);
-    fake_await_waiting(host.fake, 1);
-    call = calls_make(&host.watch, &spin, 20);
-    calls_execute(host.driver, &call, 15, 1, 2);
-    calls_await(&host.watch, &spin.started, 1);
-    call = calls_make(&host.watch, &queued, 21);
-    calls_execute(host.driver, &call, 13, 1, 2);
-    call = calls_make(&host.watch, &reset, 22);
+    host_at_work(&host, &compile, &spin, &queued);
+    struct pod_driver_call call = calls_make(&host.watch, &reset, 22);
     host.driver->ops->reset(host.driver, &call);
     call = calls_make(&host.watch, &after, 23);
     host.driver->ops->allocate(host.driver, &call, 0, NULL, 4);
@@ -66,7 +75,6 @@ static void test_reset(void **state)
     assert_int_equal(calls_end(&after), POD_OK);
     assert_int_equal(host.fake->programs, 0);
     assert_int_equal(host.fake->buffers, 1);
-    pod_blob_unref(gated);
     host_close(&host);
 }
 
@@ -74,23 +82,11 @@ static void test_kill_and_revive(void **state)
 {
     struct host host;
     struct calls_record spin, queued, refused, compile;
-    struct pod_blob *gated = calls_blob("gated", 5);
 
     (void)state;
-    host_with_gate(&host);
-    calls_program(&host.watch, host.driver, 14, 0, "spin");
-    struct pod_driver_call call = calls_make(&host.watch, &compile, 19);
-    host.driver->ops->compile(host.driver, &call, POD_FORMAT_HLO_TEXT, gated,
-                              1);
-    pod_blob_unref(gated);
-    fake_await_waiting(host.fake, 1);
-    call = calls_make(&host.watch, &spin, 20);
-    calls_execute(host.driver, &call, 15, 1, 2);
-    calls_await(&host.watch, &spin.started, 1);
-    call = calls_make(&host.watch, &queued, 21);
-    calls_execute(host.driver, &call, 13, 1, 2);
+    host_at_work(&host, &compile, &spin, &queued);
     pod_inproc_kill(host.driver, "power");
-    call = calls_make(&host.watch, &refused, 22);
+    struct pod_driver_call call = calls_make(&host.watch, &refused, 22);
     host.driver->ops->allocate(host.driver, &call, 0, NULL, 4);
     (void)calls_end(&spin);
     (void)calls_end(&queued);
