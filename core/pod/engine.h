@@ -111,9 +111,9 @@ void pod_tuple_hold_locked(struct pod_buffer *buffer);
 void pod_tuple_let_go_locked(struct pod_buffer *buffer);
 // Any record, whatever it has. NULL is allowed.
 void pod_op_free(struct pod *pod, struct pod_op *op);
-// What is not needed of a record that is settled; one that is owed keeps its
-// work. Without the lock or with it.
-void pod_op_free_work(struct pod_op *op);
+// A record that is settled has no transfer any more; that may live on. Without
+// the lock or with it.
+void pod_op_leave_transfer(struct pod_op *op);
 
 // ------------------------------------------------------------- hazard.c
 

@@ -266,8 +266,9 @@ static size_t op_outputs(const struct pod_launch *launch,
 }
 
 // Deals the lists of the replicas out of one block: numbers, then records.
-static bool op_deal_arrays(struct pod_op *op, size_t buffers)
+static bool op_deal_arrays(struct pod_op *op)
 {
+    size_t buffers = op->work->use_capacity + op->work->write_capacity;
     uint64_t *numbers;
     struct pod_buffer **records;
 
@@ -292,8 +293,6 @@ static bool op_deal_arrays(struct pod_op *op, size_t buffers)
 static bool op_new_execute(struct pod_op *op, const struct pod_request *request,
                            const size_t *auto_counts)
 {
-    size_t buffers = 0;
-
     op->replica_count = request->execute.launch_count;
     op->replicas = pod_calloc(op->replica_count, sizeof(*op->replicas));
     if (op->replicas == NULL)
@@ -303,10 +302,9 @@ static bool op_new_execute(struct pod_op *op, const struct pod_request *request,
         struct pod_replica *replica = &op->replicas[i];
         replica->input_count = launch->input_count;
         replica->output_count = op_outputs(launch, auto_counts, i);
-        buffers += replica->input_count + replica->output_count;
     }
     op->is_gang = request->execute.is_gang;
-    return op_deal_arrays(op, buffers);
+    return op_deal_arrays(op);
 }
 
 // ----------------------------------------------------------------- all kinds
@@ -403,14 +401,12 @@ struct pod_op *pod_op_new_output(struct pod *pod, struct pod_work_maker *maker)
 
 // -------------------------------------------------------------------- freeing
 
-void pod_op_free_work(struct pod_op *op)
+void pod_op_leave_transfer(struct pod_op *op)
 {
     if (op->transfer != NULL)
         op->transfer->op = NULL;
     pod_transfer_unref(op->transfer);
     op->transfer = NULL;
-    if (!op->owed)
-        pod_work_free(op);
 }
 
 static void op_free_buffer(struct pod_buffer *buffer)
@@ -446,7 +442,7 @@ void pod_op_free(struct pod *pod, struct pod_op *op)
 {
     if (op == NULL)
         return;
-    pod_op_free_work(op);
+    pod_op_leave_transfer(op);
     pod_work_free(op);
     if (op->kind == POD_KIND_COMPILE)
         pod_compiled_free(op->compiled);

@@ -154,7 +154,9 @@ void pod_settle_locked(struct pod *pod, struct pod_op *op)
         pod->reset = NULL;
     if (op->kind == POD_KIND_GRAPH)
         pod_graph_settle_locked(op);
-    pod_op_free_work(op);
+    pod_op_leave_transfer(op);
+    if (!op->owed)
+        pod_work_free(op);
     pod_retire_locked(pod, op);
 }
 

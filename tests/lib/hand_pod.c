@@ -108,7 +108,7 @@ void hand_expire(struct hand_pod *hand, struct pod_op *op)
     pod_free(op->kept);
     hand->pod.by_state[op->state]--;
     hand->pod.by_kind[op->kind]--;
-    pod_op_free_work(op);
+    pod_work_free(op);
     pod_free(op);
 }
 
