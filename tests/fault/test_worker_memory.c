@@ -10,10 +10,9 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
-#include "core/device/reference/reference.h"
-#include "core/driver/inproc.h"
 #include "proto/grpc_driver.h"
 #include "tests/lib/near_worker.h"
+#include "tests/lib/reference_driver.h"
 
 enum { CORES = 2, STEPS = 10, MOST_ALLOCATIONS = 2000, TRIES = 20 };
 
@@ -34,27 +33,6 @@ struct pair {
     struct pod_shape shape;
     uint64_t last; // number that was used
 };
-
-static struct pod_driver *make_inproc(struct pod_gang_hub *hub)
-{
-    static const struct pod_driver_chip chips[CORES] = {{.x = 0}, {.x = 1}};
-    static const uint32_t core_chips[CORES] = {0, 1};
-    const struct pod_reference_options device = {.core_count = CORES,
-                                                 .memory_bytes = 1 << 20};
-    struct pod_inproc_options options = {
-        .hub = hub,
-        .host_count = 1,
-        .chips = chips,
-        .chip_count = CORES,
-        .core_chips = core_chips,
-    };
-    struct pod_driver *driver = NULL;
-
-    assert_int_equal(pod_reference_device_new(&device, &options.device, NULL),
-                     POD_OK);
-    assert_int_equal(pod_inproc_new(&options, &driver, NULL), POD_OK);
-    return driver;
-}
 
 static void set_open(struct pair *pair, bool is_open)
 {
@@ -97,8 +75,11 @@ static void open_pair(struct pair *pair, bool plain)
 
     memset(pair, 0, sizeof(*pair));
     assert_non_null(gangs);
-    pair->worker = plain ? near_worker_start_plain(make_inproc(gangs), &slice)
-                         : near_worker_start(make_inproc(gangs), gangs, CORES);
+    pair->worker =
+        plain ? near_worker_start_plain(
+                    reference_driver_new(CORES, 1 << 20, gangs), &slice)
+              : near_worker_start(reference_driver_new(CORES, 1 << 20, gangs),
+                                  gangs, CORES);
     pod_gang_hub_unref(gangs);
     options.address = near_worker_address(pair->worker);
     assert_int_equal(pod_grpc_hub_new(NULL, &pair->hub, NULL), POD_OK);

@@ -13,9 +13,8 @@
 #include "core/base/lock.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
-#include "core/device/reference/reference.h"
-#include "core/driver/inproc.h"
 #include "proto/worker.h"
+#include "tests/lib/reference_driver.h"
 
 enum { ORDER_SESSION = 7, ORDER_NUMBERS = 200, ORDER_RANK = 85 };
 
@@ -67,26 +66,6 @@ static void order_hold(struct worker_sink *sink)
     (void)sink;
 }
 
-static struct pod_driver *order_driver(void)
-{
-    static const struct pod_driver_chip chip = {.x = 0};
-    static const uint32_t core_chip = 0;
-    const struct pod_reference_options device = {.core_count = 1,
-                                                 .memory_bytes = 1 << 20};
-    struct pod_inproc_options options = {
-        .host_count = 1,
-        .chips = &chip,
-        .chip_count = 1,
-        .core_chips = &core_chip,
-    };
-    struct pod_driver *driver = NULL;
-
-    assert_int_equal(pod_reference_device_new(&device, &options.device, NULL),
-                     POD_OK);
-    assert_int_equal(pod_inproc_new(&options, &driver, NULL), POD_OK);
-    return driver;
-}
-
 static void order_begin(struct order *order, uint64_t client_bytes)
 {
     memset(order, 0, sizeof(*order));
@@ -96,7 +75,7 @@ static void order_begin(struct order *order, uint64_t client_bytes)
     pod_mutex_init(&order->lock, ORDER_RANK, "order");
     pod_cond_init(&order->changed);
     struct worker_options options = {
-        .driver = order_driver(),
+        .driver = reference_driver_new(1, 1 << 20, NULL),
         .clock = {.mono_ns = order_now, .wall_ns = order_now, .arg = order},
         .gone_ns = 1000 * POD_NS_PER_S,
         .client_bytes = client_bytes,
@@ -181,6 +160,20 @@ static struct worker_request order_read(uint64_t number, uint64_t buffer)
         .kind = WORKER_READ, .number = number, .target = buffer, .count = 4};
 }
 
+// A read of buffer 1 that waits for one number, or is only ordered behind it;
+// NULL: not.
+static void order_read_after(struct order *order, uint64_t number,
+                             const uint64_t *waits, const uint64_t *orders)
+{
+    struct worker_request read = order_read(number, 1);
+
+    read.waits = waits;
+    read.wait_count = waits != NULL;
+    read.orders = orders;
+    read.order_count = orders != NULL;
+    order_submit(order, &read);
+}
+
 // A write that is ordered behind a read must not come before it, however late
 // that is: the read would bring the wrong bytes.
 static void test_what_follows_a_lost_number_fails(void **state)
@@ -225,14 +218,8 @@ static void test_data_that_comes_gives_more_time(void **state)
     (void)state;
     order_begin(&order, 0);
     order_buffer(&order, 1, 2, 5);
-    struct worker_request read = order_read(3, 1);
-    read.waits = &late;
-    read.wait_count = 1;
-    order_submit(&order, &read);
-    read = order_read(4, 1);
-    read.orders = &late;
-    read.order_count = 1;
-    order_submit(&order, &read);
+    order_read_after(&order, 3, &late, NULL);
+    order_read_after(&order, 4, NULL, &late);
     for (; number < 15; number += 2) {
         order_pass(&order, WORKER_FORWARD_NS - 1);
         assert_false(order_answered(&order, 3));
@@ -260,14 +247,8 @@ static void test_what_waits_for_a_lost_number_fails(void **state)
     (void)state;
     order_begin(&order, 0);
     order_buffer(&order, 1, 2, 5);
-    struct worker_request read = order_read(waits, 1);
-    read.waits = &lost;
-    read.wait_count = 1;
-    order_submit(&order, &read);
-    read = order_read(5, 1);
-    read.orders = &waits;
-    read.order_count = 1;
-    order_submit(&order, &read);
+    order_read_after(&order, waits, &lost, NULL);
+    order_read_after(&order, 5, NULL, &waits);
     order_pass(&order, WORKER_FORWARD_NS);
     assert_int_equal(order_await(&order, waits)->err.reason,
                      POD_REASON_UNKNOWN_HANDLE);
@@ -288,10 +269,7 @@ static void test_what_follows_a_refused_number_goes_on(void **state)
     (void)state;
     order_begin(&order, 1 << 14);
     order_buffer(&order, 1, 2, 5);
-    struct worker_request read = order_read(4, 1);
-    read.orders = &refused;
-    read.order_count = 1;
-    order_submit(&order, &read);
+    order_read_after(&order, 4, NULL, &refused);
     while (order_allocate(&order, number) == POD_OK)
         number++;
     // Numbers apart from each other, until there is no room for one more.

@@ -9,9 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/device/reference/reference.h"
-#include "core/driver/inproc.h"
 #include "tests/lib/near_worker.h"
+#include "tests/lib/reference_driver.h"
 
 enum { CROWD_MEMORY_BYTES = 1 << 20 };
 
@@ -23,23 +22,8 @@ static void crowd_die(const char *what)
 
 static struct near_worker *crowd_worker(void)
 {
-    static const struct pod_driver_chip chip = {.x = 0};
-    static const uint32_t core_chip = 0;
-    const struct pod_reference_options reference = {
-        .core_count = 1, .memory_bytes = CROWD_MEMORY_BYTES};
-    struct pod_inproc_options options = {
-        .host_count = 1,
-        .chips = &chip,
-        .chip_count = 1,
-        .core_chips = &core_chip,
-    };
-    struct pod_driver *driver = NULL;
-    struct pod_err err = POD_ERR_NONE;
-
-    if (pod_reference_device_new(&reference, &options.device, &err) != POD_OK ||
-        pod_inproc_new(&options, &driver, &err) != POD_OK)
-        crowd_die(err.text);
-    return near_worker_start(driver, NULL, 1);
+    return near_worker_start(reference_driver_new(1, CROWD_MEMORY_BYTES, NULL),
+                             NULL, 1);
 }
 
 // Says where each of them listens, a line each, and lets them serve until the
