@@ -5,6 +5,10 @@
 
 #include <assert.h>
 
+#include "core/pod/effect.h"
+#include "core/pod/hazard.h"
+#include "core/pod/transfer.h"
+
 static void admit_lanes(const struct pod *pod, const struct pod_op *op,
                         uint32_t *lanes)
 {

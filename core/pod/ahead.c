@@ -14,7 +14,9 @@
 // What frees something may go ahead of uses, but not of the making: if that
 // fails there is nothing to free, and a host would call it an error. Nor of
 // what must go well, for it is done however that ends (pod_op_takes).
-#include "core/pod/engine.h"
+#include "core/pod/hazard.h"
+
+#include "core/pod/transfer.h"
 
 static bool ahead_one_piece(const struct pod *pod, const struct pod_op *op)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cancelling an operation, and waiting for one.
-#include "core/pod/engine.h"
+#include "core/pod/cancel.h"
 
 #include <string.h>
 
 #include "core/base/mem.h"
 #include "core/base/str.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
 
 enum { CANCEL_REASON_BYTES = 256 };
 

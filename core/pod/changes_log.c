@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine writes into the log of changes, and how it is read.
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
 
 static void changes_add(struct pod *pod, enum pod_change_kind kind,
                         uint64_t number, uint64_t *chain)

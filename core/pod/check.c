@@ -4,10 +4,14 @@
 // Checking marks what a request will do to handles (frees them, stands on them,
 // takes memory), because later requests of the batch must see it. The marks are
 // taken back if the batch fails.
-#include "core/pod/check.h"
+#include "core/pod/submit.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "core/pod/check.h"
+#include "core/pod/hazard.h"
+#include "core/pod/op_new.h"
 
 enum pod_code pod_batch_at(const struct pod_batch *batch, size_t item,
                            const char *format, ...)

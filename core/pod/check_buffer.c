@@ -3,6 +3,10 @@
 // free.
 #include "core/pod/check.h"
 
+#include "core/pod/hazard.h"
+#include "core/pod/op_new.h"
+#include "core/pod/transfer.h"
+
 // The buffer that a member names, or NULL with err set.
 static struct pod_buffer *check_buffer(const struct pod_batch *batch,
                                        size_t item, const struct pod_ref *ref,

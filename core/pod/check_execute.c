@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "core/pod/gang.h"
+#include "core/pod/hazard.h"
+
 const struct pod_program_shape *
 pod_batch_shape_locked(const struct pod_batch *batch,
                        const struct pod_ref *load)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the references of a request name.
+#include "core/pod/submit.h"
+
 #include "core/pod/check.h"
 
 static const char *check_noun(enum pod_want want)

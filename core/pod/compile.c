@@ -6,7 +6,13 @@
 // operations may wait for one compile: a leading COMPILE, other COMPILEs of the
 // same content (compiled->joined), and LOADs on a host that came back, or came
 // later, and has to compile now (host->joined).
-#include "core/pod/engine.h"
+#include "core/pod/compile.h"
+
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/launch.h"
+#include "core/pod/outbox.h"
 
 // ----------------------------------------------------------------------- calls
 

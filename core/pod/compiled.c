@@ -5,7 +5,7 @@
 // A host's record has an address that stays, because its call is in lists. The
 // first compile is begun under the lock; so the records of as many hosts as
 // there are were made before, and wait behind those that are in use.
-#include "core/pod/engine.h"
+#include "core/pod/compile.h"
 
 #include <string.h>
 

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of drivers. What they borrow for the callback is copied before the
 // lock is taken.
-#include "core/pod/engine.h"
-#include "core/pod/stall.h"
+#include "core/pod/complete.h"
 
 #include "core/base/mem.h"
+#include "core/pod/cancel.h"
+#include "core/pod/compile.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/gang.h"
+#include "core/pod/hazard.h"
+#include "core/pod/launch.h"
+#include "core/pod/outbox.h"
+#include "core/pod/settle.h"
+#include "core/pod/staging.h"
+#include "core/pod/stall.h"
+#include "core/pod/transfer.h"
 
 static void complete_begun_locked(struct pod_call *call,
                                   struct pod_after *after)

@@ -5,10 +5,13 @@
 // The bytes were taken from the staging budget. They go back when the last user
 // of a chunk lets go of it, be it the record or a client that is still sending,
 // so the budget holds whatever happens first.
+#include "core/pod/staging.h"
+
 #include <assert.h>
 
 #include "core/base/mem.h"
 #include "core/pod/internal.h"
+#include "core/pod/settle.h"
 
 #define DATA_KEPT_NS (600 * POD_NS_PER_S)
 

@@ -5,8 +5,9 @@
 // looked at one after the other; after a bounded number of edges the lock is
 // let go for a moment. Only the edges of one operation are walked at a stretch,
 // and those end early when the limit is reached.
-#include "core/base/mem.h"
 #include "core/pod/internal.h"
+
+#include "core/base/mem.h"
 
 enum {
     DEPENDENCIES_LIMIT = 10000, // more than that is never given

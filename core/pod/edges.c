@@ -2,6 +2,9 @@
 // What each kind of operation must wait for, in terms of hazards.
 #include "core/pod/submit.h"
 
+#include "core/pod/hazard.h"
+#include "core/pod/transfer.h"
+
 static bool edges_allocate(struct pod_hazard *hazard)
 {
     struct pod_op *op = hazard->op;

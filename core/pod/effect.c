@@ -4,10 +4,18 @@
 // All effects of a step are applied before the next step, so applying one must
 // not step: an operation that is over at once is put in pod->local and
 // completed when the step is done.
-#include "core/pod/graph.h"
-#include "core/pod/stall.h"
+#include "core/pod/effect.h"
 
 #include <assert.h>
+
+#include "core/pod/complete.h"
+#include "core/pod/failure.h"
+#include "core/pod/gang.h"
+#include "core/pod/graph.h"
+#include "core/pod/launch.h"
+#include "core/pod/settle.h"
+#include "core/pod/stall.h"
+#include "core/pod/transfer.h"
 
 int64_t pod_now_locked(struct pod *pod)
 {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events as they are shown.
+#include "core/pod/view.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/pod/pending.h"
 #include "core/pod/stall.h"
 
 enum { EVENT_WAITS_SHOWN = 100 };

@@ -2,7 +2,7 @@
 // Failures and the chains of causes. Whatever happens here when there is no
 // memory, an operation that ended badly has a failure to show: the pod keeps
 // one for that.
-#include "core/pod/engine.h"
+#include "core/pod/failure.h"
 
 #include <string.h>
 #include <time.h>
@@ -103,18 +103,6 @@ static void failure_chain(struct pod_op *op, const struct pod_op *cause)
                kept * sizeof(struct pod_event_cause));
     pod_free(op->causes);
     op->causes = causes;
-}
-
-// The handle that an operation made, or NULL.
-struct pod_handle *pod_op_handle(const struct pod_op *op)
-{
-    if (op->buffer != NULL)
-        return &op->buffer->handle;
-    if (op->program != NULL)
-        return &op->program->handle;
-    if (op->load != NULL)
-        return &op->load->handle;
-    return NULL;
 }
 
 enum { FAILURE_TIME_BYTES = 32 };

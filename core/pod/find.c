@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looking at operations: by number, and what one waits for.
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
+
+#include "core/pod/pending.h"
 
 enum pod_code pod_find_op_locked(const struct pod *pod, uint64_t number,
                                  struct pod_op **out_op, struct pod_err *err)

@@ -2,10 +2,16 @@
 // Executions: one launch, or a gang of replicas that start together. All calls
 // of a gang enter their hosts' outboxes under one lock, so that any two gangs
 // stand in one order on all hosts.
-#include "core/pod/engine.h"
+#include "core/pod/gang.h"
 
 #include "core/base/mem.h"
 #include "core/hlo/launch.h"
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/hazard.h"
+#include "core/pod/launch.h"
+#include "core/pod/outbox.h"
 
 // ---------------------------------------------------------------------- checks
 

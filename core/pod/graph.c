@@ -8,6 +8,9 @@
 #include "core/pod/graph.h"
 
 #include "core/base/mem.h"
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
 
 struct pod_graph *pod_graph_new(void)
 {

@@ -4,7 +4,7 @@
 #ifndef POD_POD_GRAPH_H
 #define POD_POD_GRAPH_H
 
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
 
 // Of a GRAPH operation, owned by it. Guarded by the engine's lock.
 struct pod_graph {

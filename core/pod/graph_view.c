@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs as they are shown.
+#include "core/pod/view.h"
+
 #include "core/base/mem.h"
 #include "core/pod/graph.h"
-#include "core/pod/view.h"
 
 enum { GRAPH_HOLD = 4096 }; // edges looked at while the lock is held
 

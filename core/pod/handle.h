@@ -130,6 +130,18 @@ struct pod_load_use {
     struct pod_op *op;
 };
 
+// The handle that an operation made, or NULL.
+static inline struct pod_handle *pod_op_handle(const struct pod_op *op)
+{
+    if (op->buffer != NULL)
+        return &op->buffer->handle;
+    if (op->program != NULL)
+        return &op->program->handle;
+    if (op->load != NULL)
+        return &op->load->handle;
+    return NULL;
+}
+
 // The state to show.
 enum pod_handle_state pod_buffer_state(const struct pod_buffer *buffer);
 enum pod_handle_state pod_program_state(const struct pod_program *program);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers, programs and loads as they are shown.
-#include "core/base/mem.h"
-#include "core/pod/engine.h"
 #include "core/pod/view.h"
+
+#include "core/base/mem.h"
+#include "core/pod/effect.h"
 
 enum { BUFFER_READERS_SHOWN = 100 };
 

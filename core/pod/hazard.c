@@ -6,11 +6,13 @@
 // A batch may fail half-way, so what a new writer displaces is put aside in its
 // record until the batch is admitted. Everything else that a hazard adds is a
 // link of the new operation's own.
-#include "core/pod/engine.h"
+#include "core/pod/hazard.h"
 
 #include <assert.h>
 
 #include "core/base/mem.h"
+#include "core/pod/effect.h"
+#include "core/pod/op_new.h"
 
 void pod_hazard_begin_locked(struct pod_hazard *hazard, struct pod *pod,
                              struct pod_op *op)

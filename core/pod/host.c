@@ -7,7 +7,7 @@
 // thread, woken for the last time, closes the driver, which answers what it
 // has, and frees it. The record goes when the last operation that names the
 // host has expired; threads that are about to empty its outbox hold it, too.
-#include "core/pod/engine.h"
+#include "core/pod/host.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -15,6 +15,8 @@
 
 #include "core/base/log.h"
 #include "core/base/mem.h"
+#include "core/pod/compile.h"
+#include "core/pod/outbox.h"
 
 // -------------------------------------------------------------------- records
 

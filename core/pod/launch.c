@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done when the scheduler says that an operation may go to its host.
-#include "core/pod/graph.h"
+#include "core/pod/launch.h"
 
 #include "core/base/mem.h"
+#include "core/pod/cancel.h"
+#include "core/pod/compile.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/gang.h"
+#include "core/pod/graph.h"
+#include "core/pod/hazard.h"
+#include "core/pod/outbox.h"
+#include "core/pod/transfer.h"
 
 void pod_launch_fail_locked(struct pod *pod, struct pod_op *op,
                             enum pod_reason reason, const char *text)

@@ -5,6 +5,8 @@
 // a walk shows what existed at its start once, whatever comes or goes. The
 // numbers of a few things that fit are found under the lock, a bounded number
 // of records at a time, then each view is made as if it were asked for alone.
+#include "core/pod/view.h"
+
 #include "core/pod/stall.h"
 
 enum {

@@ -2,11 +2,16 @@
 // Hosts come and go. When one is lost, what it has is answered LOST by its
 // driver; what it held is lost; what waits and uses that is skipped with the
 // loss as its cause; what waits for the host alone fails.
-#include "core/pod/engine.h"
+#include "core/pod/host.h"
 
 #include <string.h>
 
 #include "core/base/str.h"
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/hazard.h"
+#include "core/pod/settle.h"
 
 // ----------------------------------------------------------------------- ready
 

@@ -6,7 +6,7 @@
 // not waits for the frees that were accepted before it, back to the last such
 // allocation, which has waited for those before: so the edges stay few. Both
 // stand in one list, in the order of their acceptance.
-#include "core/pod/engine.h"
+#include "core/pod/hazard.h"
 
 bool pod_memory_fits(const struct pod_core *core, uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pod/metrics.h"
 
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
 
 static bool metrics_moves_bytes(enum pod_kind kind)
 {

@@ -5,9 +5,10 @@
 // note in a ring, and whoever ends the step writes what is there. If notes come
 // faster than they can be written the newest are dropped, and the log says how
 // many.
-#include "core/pod/engine.h"
+#include "core/pod/notes.h"
 
 #include "core/base/mem.h"
+#include "core/pod/internal.h"
 
 enum {
     NOTES_MAX = 1024,

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records of operations: made before the lock is taken, with room for all that
 // their requests need, and freed after it.
-#include "core/pod/graph.h"
+#include "core/pod/op_new.h"
 
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/pod/compile.h"
+#include "core/pod/graph.h"
+#include "core/pod/staging.h"
+#include "core/pod/transfer.h"
 
 // Before it makes a larger block malloc tidies all that were freed.
 _Static_assert(sizeof(struct pod_op) <= 1000, "records come fast from malloc");

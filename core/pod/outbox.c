@@ -5,10 +5,14 @@
 // Whoever filled it empties it once the engine's lock is given up, unless a
 // thread is at it already; that saves a change of threads for each call. One
 // that has made many calls leaves the rest to the host's own thread.
-#include "core/pod/engine.h"
-#include "core/pod/stall.h"
+#include "core/pod/outbox.h"
 
 #include <assert.h>
+
+#include "core/pod/compile.h"
+#include "core/pod/complete.h"
+#include "core/pod/stall.h"
+#include "core/pod/transfer.h"
 
 enum { OUTBOX_TURN = 64 };
 

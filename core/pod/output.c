@@ -3,10 +3,18 @@
 // was submitted: ALLOCATEs that learn their shape when they are launched. If
 // the result is a tuple, the buffer becomes a tuple of leaves that are
 // allocated then, by operations of their own.
-#include "core/pod/graph.h"
-#include "core/pod/submit.h"
+#include "core/pod/gang.h"
 
 #include "core/base/mem.h"
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/graph.h"
+#include "core/pod/hazard.h"
+#include "core/pod/launch.h"
+#include "core/pod/op_new.h"
+#include "core/pod/outbox.h"
+#include "core/pod/submit.h"
 
 static const struct pod_shape *output_leaf(const struct pod_shape *shape,
                                            size_t *left)

@@ -8,7 +8,14 @@
 // The operation that was to free it is kept meanwhile, with its call: a FREE or
 // an UNLOAD, or what made a thing that could not be used and gives it back. Of
 // programs the record of what is compiled is kept (compile.c).
-#include "core/pod/engine.h"
+#include "core/pod/complete.h"
+
+#include "core/pod/compile.h"
+#include "core/pod/effect.h"
+#include "core/pod/hazard.h"
+#include "core/pod/op_new.h"
+#include "core/pod/outbox.h"
+#include "core/pod/settle.h"
 
 // So many are asked for again at once, and that so often.
 enum { OWED_TURN = 64 };

@@ -6,7 +6,9 @@
 //
 // POD_PENDING_HOST_CORDONED is not among the answers: what was accepted goes on
 // on a cordoned host, and what is new is refused there instead of waiting.
-#include "core/pod/engine.h"
+#include "core/pod/pending.h"
+
+#include "core/pod/outbox.h"
 
 enum {
     PENDING_LIMIT = 250, // the last place that is shown

@@ -3,12 +3,21 @@
 //
 // Stopping: what is open ends, the outboxes stop, the drivers are closed and
 // answer all they have; only then are the records freed.
-#include "core/pod/engine.h"
-#include "core/pod/stall.h"
+#include "core/pod/internal.h"
 
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/pod/cancel.h"
+#include "core/pod/compile.h"
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/op_new.h"
+#include "core/pod/outbox.h"
+#include "core/pod/settle.h"
+#include "core/pod/staging.h"
+#include "core/pod/stall.h"
+#include "core/pod/transfer.h"
 
 enum {
     POD_DEFAULT_CHUNK = 4 << 20,

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of many things at once: the reset of the pod, and its stop.
-#include "core/pod/engine.h"
+#include "core/pod/cancel.h"
 
 #include "core/base/mem.h"
+#include "core/pod/compile.h"
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/launch.h"
+#include "core/pod/op_new.h"
+#include "core/pod/outbox.h"
+#include "core/pod/settle.h"
 
 void pod_end_all_locked(struct pod *pod, const struct pod_op *but,
                         enum pod_reason reason, const char *text,

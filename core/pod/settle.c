@@ -5,9 +5,16 @@
 // for it, while the handle it made lives, while its bytes are kept, and while
 // it is pinned (it is a buffer's last writer, or another record points at what
 // it made). After that it is history, which is bounded by count and by age.
-#include "core/pod/graph.h"
+#include "core/pod/settle.h"
 
 #include <assert.h>
+
+#include "core/pod/compile.h"
+#include "core/pod/effect.h"
+#include "core/pod/graph.h"
+#include "core/pod/hazard.h"
+#include "core/pod/op_new.h"
+#include "core/pod/staging.h"
 
 enum { HISTORY_BATCH = 64 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The budget of bytes that podd holds for its clients. Its lock is a leaf, so
 // that blobs can be let go of anywhere.
+#include "core/pod/staging.h"
+
 #include <assert.h>
 
 #include "core/base/mem.h"

@@ -2,7 +2,8 @@
 #include "core/pod/stall.h"
 
 #include "core/base/mem.h"
-#include "core/pod/engine.h"
+#include "core/pod/effect.h"
+#include "core/pod/outbox.h"
 
 enum {
     STALL_LOOKS = 4,   // in the time after which something is stalled

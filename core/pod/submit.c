@@ -12,6 +12,10 @@
 #include "core/pod/submit.h"
 
 #include "core/base/mem.h"
+#include "core/pod/cancel.h"
+#include "core/pod/effect.h"
+#include "core/pod/hazard.h"
+#include "core/pod/transfer.h"
 
 // ---------------------------------------------------------------------- check
 

@@ -3,6 +3,8 @@
 #include "core/pod/submit.h"
 
 #include "core/base/mem.h"
+#include "core/pod/op_new.h"
+#include "core/pod/transfer.h"
 
 // ----------------------------------------------------------------------- plan
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/pod/internal.h"
+
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/pod/internal.h"
 
 // More hosts than there is room for: by_host is NULL.
 static void summary_fill(const struct pod *pod, struct pod_summary *summary,

@@ -9,6 +9,8 @@
 //
 // Placing allocates under the lock: once in a host's life, and of a size that
 // pod_host_info_new has bounded.
+#include "core/pod/host.h"
+
 #include <assert.h>
 
 #include "core/base/mem.h"

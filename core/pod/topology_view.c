@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts, chips, cores and links as they are shown.
+#include "core/pod/view.h"
+
 #include <string.h>
 
 #include "core/base/mem.h"

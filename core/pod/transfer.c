@@ -10,12 +10,18 @@
 // writes it to a buffer, keeps it, or hands it to a stream in order. Streams
 // are pushed to without the lock: `pushing` says that a thread is at it, and
 // that thread does what others ask for meanwhile, the finish too.
-#include "core/pod/engine.h"
+#include "core/pod/transfer.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/pod/cancel.h"
+#include "core/pod/complete.h"
+#include "core/pod/effect.h"
+#include "core/pod/failure.h"
+#include "core/pod/outbox.h"
+#include "core/pod/staging.h"
 
 // All slots and what a stream holds are within a cache of some MiB.
 enum { TRANSFER_NEAR_BYTES = 512 * 1024 };

@@ -9,7 +9,7 @@
 //
 // Bytes are copied without the engine's lock, by the thread that has `pushing`;
 // nobody else touches `whole` and `patch` while it gathers.
-#include "core/pod/engine.h"
+#include "core/pod/transfer.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 // pieces of operations that are made together stand next to each other in
 // blocks, which go with the last of them: a graph of many operations would keep
 // malloc busy otherwise.
-#include "core/pod/engine.h"
+#include "core/pod/op_new.h"
 
 #include <stdalign.h>
 

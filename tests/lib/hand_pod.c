@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/pod/engine.h"
+#include "core/pod/op_new.h"
 
 static int64_t hand_mono(void *arg)
 {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/base/mem.h"
+#include "core/pod/staging.h"
 #include "tests/lib/hand_pod.h"
 
 static int check_no_leak(void **state)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
 #include "tests/lib/pod_fixture.h"
 
 static bool cancel(struct fixture *fix, uint64_t number,

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
 #include "tests/lib/pod_fixture.h"
 
 static int setup_ahead(void **state)

@@ -13,7 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/mem.h"
 #include "core/pod/changes.h"
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
 #include "tests/lib/pod_fixture.h"
 
 static enum pod_code make_fake(void *arg, uint32_t host,

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/base/mem.h"
-#include "core/pod/engine.h"
+#include "core/pod/internal.h"
 #include "core/pod/metrics.h"
 #include "core/pod/stall.h"
 #include "tests/lib/pod_fixture.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/pod/engine.h"
+#include "core/pod/transfer.h"
 #include "tests/lib/pod_fixture.h"
 
 static void transfers_init(struct fixture *fix, uint64_t staging)
