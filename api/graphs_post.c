@@ -311,13 +311,13 @@ static void graphs_post_work(struct api_request *req, struct graphs_job *job)
 {
     job->work.run = graphs_work;
     atomic_fetch_add(&job->refs, 1);
-    if (api_worker_post(&req->server->worker, &job->work))
-        return;
+    enum pod_code code =
+        api_worker_post(&req->server->worker, &job->work, &job->err);
+    if (code == POD_OK)
+        return; // and the job is the worker's
     atomic_fetch_sub(&job->refs, 1);
     job->finished = true;
-    job->code =
-        pod_err_limit(&job->err, POD_REASON_TOO_MANY_REQUESTS, "queued-work",
-                      API_WORKER_QUEUE, API_WORKER_QUEUE);
+    job->code = code;
     api_wake(req);
 }
 

@@ -201,12 +201,11 @@ void api_hosts_post(struct api_request *req)
         return;
     }
     job->working = true;
-    if (api_worker_post(&req->server->worker, &job->work))
-        return;
+    code = api_worker_post(&req->server->worker, &job->work, &job->err);
+    if (code == POD_OK)
+        return; // and the job is the worker's
     job->working = false;
     job->finished = true;
-    job->code =
-        pod_err_limit(&job->err, POD_REASON_TOO_MANY_REQUESTS, "queued-work",
-                      API_WORKER_QUEUE, API_WORKER_QUEUE);
+    job->code = code;
     api_wake(req);
 }

@@ -2,6 +2,7 @@
 #include "api/worker.h"
 
 #include <signal.h>
+#include <string.h>
 
 #include "api/http_internal.h"
 
@@ -64,33 +65,49 @@ void api_worker_collect(struct api_worker *worker)
 }
 
 // Signals are for the thread that waits for them.
-static bool worker_start_locked(struct api_worker *worker)
+static enum pod_code worker_start_locked(struct api_worker *worker,
+                                         struct pod_err *err)
 {
     sigset_t all;
     sigset_t before;
 
     if (worker->has_thread)
-        return true;
+        return POD_OK;
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    worker->has_thread =
-        pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+    int failure = pthread_create(&worker->thread, NULL, worker_main, worker);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return worker->has_thread;
+    worker->has_thread = failure == 0;
+    if (failure == 0)
+        return POD_OK;
+    return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                       "no thread for work beside requests: %s",
+                       strerror(failure));
 }
 
-bool api_worker_post(struct api_worker *worker, struct api_work *work)
+static enum pod_code worker_post_locked(struct api_worker *worker,
+                                        struct api_work *work,
+                                        struct pod_err *err)
+{
+    if (worker->queued >= API_WORKER_QUEUE)
+        return pod_err_limit(err, POD_REASON_TOO_MANY_REQUESTS, "queued-work",
+                             worker->queued, API_WORKER_QUEUE);
+    enum pod_code code = worker_start_locked(worker, err);
+    if (code != POD_OK)
+        return code;
+    pod_list_push_back(&worker->queue, &work->link);
+    worker->queued++;
+    pod_cond_signal(&worker->cond);
+    return POD_OK;
+}
+
+enum pod_code api_worker_post(struct api_worker *worker, struct api_work *work,
+                              struct pod_err *err)
 {
     pod_mutex_lock(&worker->lock);
-    bool taken =
-        worker->queued < API_WORKER_QUEUE && worker_start_locked(worker);
-    if (taken) {
-        pod_list_push_back(&worker->queue, &work->link);
-        worker->queued++;
-        pod_cond_signal(&worker->cond);
-    }
+    enum pod_code code = worker_post_locked(worker, work, err);
     pod_mutex_unlock(&worker->lock);
-    return taken;
+    return code;
 }
 
 void api_worker_fini(struct api_worker *worker)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "core/base/err.h"
 #include "core/base/list.h"
 #include "core/base/lock.h"
 
@@ -34,9 +35,12 @@ struct api_worker {
 void api_worker_init(struct api_worker *worker);
 // Runs what waits, ends the thread, and finishes all; the loop has ended.
 void api_worker_fini(struct api_worker *worker);
-// Has work run, in the order of posting. False: API_WORKER_QUEUE pieces wait
-// already, or there is no thread.
-bool api_worker_post(struct api_worker *worker, struct api_work *work);
+// Has work run, in the order of posting. TOO_MANY_REQUESTS: API_WORKER_QUEUE
+// pieces wait already. OUT_OF_MEMORY: there is no thread and none can be had
+// now.
+enum pod_code api_worker_post(struct api_worker *worker, struct api_work *work,
+                              struct pod_err *err)
+    __attribute__((warn_unused_result));
 // Finishes what has run. On the loop's thread.
 void api_worker_collect(struct api_worker *worker);
 

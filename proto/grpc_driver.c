@@ -456,13 +456,15 @@ enum pod_code pod_grpc_driver_new(const struct pod_grpc_options *options,
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     gd_init(driver, options);
     driver->address = pod_strdup(options->address);
-    driver->has_thread =
-        driver->address != NULL && gd_make_spares(driver) &&
-        pthread_create(&driver->thread, NULL, gd_thread, driver) == 0;
+    bool has_memory = driver->address != NULL && gd_make_spares(driver);
+    driver->has_thread = has_memory && pthread_create(&driver->thread, NULL,
+                                                      gd_thread, driver) == 0;
     if (!driver->has_thread || !gd_hub_join(driver->hub, driver)) {
+        const char *what =
+            has_memory && !driver->has_thread ? "thread" : "memory";
         gd_free(&driver->base);
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no memory for host \"%s\"", options->address);
+                           "no %s for host \"%s\"", what, options->address);
     }
     *out_driver = &driver->base;
     return POD_OK;

@@ -27,7 +27,7 @@ enum { RPC_SOON_MS = 2 };
 struct rpc_loop;
 struct rpc_stream;
 
-// A loop and its thread. RESOURCE_EXHAUSTED.
+// A loop and its thread. OUT_OF_MEMORY, also when there is no thread.
 enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
     __attribute__((warn_unused_result));
 // Cancels the streams that have not ended and waits for their ends, serves what

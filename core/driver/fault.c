@@ -542,7 +542,7 @@ enum pod_code pod_fault_new(struct pod_driver *owned_inner,
     int result = pthread_create(&fault->thread, NULL, fault_main, fault);
     if (result != 0) {
         fault_fini(fault);
-        return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "thread for the faults of host %" PRIu32 ": %s",
                            host, strerror(result));
     }

@@ -91,8 +91,8 @@ enum pod_code pod_fault_parse(const char *text, size_t length,
 // Wraps `owned_inner`, which stays the caller's on failure. `host` is its index
 // in the script and in `hub`, through which the rest of a gang learns of an
 // execution that is made to fail (a reference is taken; NULL: no gangs). A call
-// for which there is no memory is passed on untouched. OUT_OF_MEMORY;
-// RESOURCE_EXHAUSTED when there is no thread.
+// for which there is no memory is passed on untouched. OUT_OF_MEMORY, also when
+// there is no thread.
 enum pod_code pod_fault_new(struct pod_driver *owned_inner,
                             struct pod_gang_hub *hub, uint32_t host,
                             const struct pod_fault_script *script,

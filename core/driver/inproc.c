@@ -513,7 +513,7 @@ static enum pod_code inproc_start(struct inproc *driver, struct pod_err *err)
                            i == INPROC_LANE_CONTROL ? control_main : lane_main,
                            &driver->lanes[i]);
         if (result != 0)
-            return pod_err_set(err, POD_REASON_RESOURCE_EXHAUSTED,
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                                "thread %zu of host %" PRIu32 ": %s", i,
                                driver->host, strerror(result));
         driver->threads++;

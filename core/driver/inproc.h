@@ -63,9 +63,8 @@ struct pod_inproc_options {
 };
 
 // Makes the host and starts its threads; it answers calls once it is opened.
-// Fails with BAD_VALUE for options that do not fit, OUT_OF_MEMORY, and
-// RESOURCE_EXHAUSTED when there are no threads; the device then stays the
-// caller's.
+// Fails with BAD_VALUE for options that do not fit, and OUT_OF_MEMORY, also
+// when there are no threads; the device then stays the caller's.
 enum pod_code pod_inproc_new(const struct pod_inproc_options *options,
                              struct pod_driver **out_driver,
                              struct pod_err *err)
