@@ -233,10 +233,7 @@ static void conn_close(struct api_conn *conn)
         api_linger_start(conn);
     pod_free(conn->target);
     pod_free(conn);
-    // libmicrohttpd stops listening when descriptors run out and begins again
-    // when a connection has ended, but only in its next run.
-    if (server->kicks == 0)
-        server->kicks = 1;
+    api_accept_soon(server);
 }
 
 void api_conn_notify(void *arg, struct MHD_Connection *connection,

@@ -66,7 +66,7 @@ struct api_address {
     unsigned streams;
 };
 
-// What the loop's epoll set points at, besides the server itself.
+// What the loop's epoll set points at, besides the server and its descriptors.
 enum api_watched_kind { API_WATCHED_CONN, API_WATCHED_LINGER };
 struct api_watched {
     enum api_watched_kind kind;
@@ -118,6 +118,15 @@ int64_t api_conn_next_deadline(const struct api_server *server);
 // Sends a problem document on a connection on which libmicrohttpd cannot
 // answer (in the middle of a request) and shuts its sending half.
 void api_conn_last_words(struct api_conn *conn, const struct pod_err *err);
+
+// Accepting (accept.c). Accepts those in the queue if it is time to; for the
+// loop alone, as it may end connections.
+void api_accept_new(struct api_server *server);
+// A descriptor is about to be free: if there was none, it is tried in the next
+// turn.
+void api_accept_soon(struct api_server *server);
+// Nobody is accepted any more.
+void api_accept_end(struct api_server *server);
 
 // Keeps the socket of a closing connection until the client has closed too,
 // for a while (linger.c).
@@ -358,7 +367,7 @@ struct api_server {
 
     char address[128];
     unsigned port;
-    int listen_fd; // closed after the daemon has stopped
+    int listen_fd;
     int epoll_fd;
     int event_fd;
     struct MHD_Daemon *daemon;
@@ -380,6 +389,9 @@ struct api_server {
     // The loop's own.
     int64_t now_ns;       // of this turn
     int64_t notify_at_ns; // when on_notify is due by itself
+    int64_t accept_at_ns; // when to try it again; POD_NEVER: nothing is wrong
+    bool accept_ready;    // somebody waits in the queue
+    bool accept_failed;   // for want of something, at the last try
     unsigned kicks;       // turns that must not block
     uint64_t turn;        // its number, from 1
     bool held;            // a request was held in its last run

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop. Each turn: wait, look at what woke us, let deadlines pass, resume
-// what was woken, and run libmicrohttpd once.
+// what was woken, accept, and run libmicrohttpd once.
 //
 // libmicrohttpd does not see a resume that is requested inside MHD_run until
 // the next event, and MHD_get_timeout does not account for it. So after any
@@ -49,6 +49,7 @@ static int loop_timeout_ms(struct api_server *server)
     }
     next = loop_earlier(next, api_linger_next_deadline(server));
     next = loop_earlier(next, server->notify_at_ns);
+    next = loop_earlier(next, server->accept_at_ns);
     if (atomic_load(&server->stopping))
         next = loop_earlier(next, atomic_load(&server->stop_deadline_ns));
     if (loop_has_work(server))
@@ -89,7 +90,8 @@ static void loop_take_notify_at(struct api_server *server)
         server->on_notify(server, server->on_notify_arg);
 }
 
-// Connections of this batch are alive: they are closed only inside MHD_run.
+// Connections of this batch are alive: they are closed only by libmicrohttpd,
+// which runs later.
 static void loop_look(struct api_server *server,
                       const struct epoll_event *events, int count)
 {
@@ -97,6 +99,8 @@ static void loop_look(struct api_server *server,
         struct api_watched *watched = events[i].data.ptr;
         if (events[i].data.ptr == &server->event_fd)
             loop_take_wakes(server);
+        else if (events[i].data.ptr == &server->listen_fd)
+            server->accept_ready = true;
         else if (events[i].data.ptr == server)
             continue; // libmicrohttpd's: it runs every turn
         else if (watched->kind == API_WATCHED_LINGER)
@@ -140,6 +144,7 @@ static void loop_turn(struct api_server *server)
     api_conn_expire(server);
     api_park_expire(server);
     api_linger_expire(server, server->now_ns);
+    api_accept_new(server);
     loop_run_daemon(server);
 }
 
@@ -175,7 +180,7 @@ void *api_loop_main(void *arg)
         loop_turn(server);
         if (atomic_load(&server->stopping) && !quiet) {
             quiet = true;
-            (void)MHD_quiesce_daemon(server->daemon);
+            api_accept_end(server);
         }
     }
     loop_end(server);

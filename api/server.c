@@ -95,7 +95,7 @@ static void server_client_limits(struct api_limits *limits)
         limits->streams_per_address = limits->streams;
 }
 
-// More connections than descriptors would stop accepting for good.
+// With more connections than descriptors nothing else would get one.
 static void server_fit_descriptors(struct api_limits *limits)
 {
     struct rlimit files;
@@ -225,11 +225,10 @@ static bool server_start_daemon(struct api_server *server)
     };
 
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
-            (server->tls != NULL ? MHD_USE_TLS : 0),
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+            MHD_USE_ERROR_LOG | (server->tls != NULL ? MHD_USE_TLS : 0),
         0, api_conn_accept, server, api_request_step, server,
         MHD_OPTION_EXTERNAL_LOGGER, server_log, server,
-        MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_POOL_BYTES,
         MHD_OPTION_CONNECTION_LIMIT,
         server->limits.connections + API_SURPLUS_CONNECTIONS + 1,
@@ -258,6 +257,7 @@ static bool server_open(struct api_server *server)
     int daemon_fd =
         MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     return server_add_fd(server, server->event_fd, &server->event_fd) &&
+           server_add_fd(server, server->listen_fd, &server->listen_fd) &&
            server_add_fd(server, daemon_fd, server);
 }
 
@@ -268,6 +268,7 @@ static struct api_server *server_new_empty(void)
     if (server == NULL)
         return NULL;
     server->notify_at_ns = POD_NEVER;
+    server->accept_at_ns = POD_NEVER;
     server->listen_fd = -1;
     server->epoll_fd = -1;
     server->event_fd = -1;

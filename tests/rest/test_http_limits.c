@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -352,36 +351,6 @@ static void test_too_many_over_the_cap(void **state)
     fixture_stop(server);
 }
 
-// Who comes while there is no descriptor left is served when there is one.
-static void test_no_descriptor_left(void **state)
-{
-    struct fixture *server = fixture_start(NULL, 1000);
-    struct rlimit before;
-    int first = client_connect(server->port);
-
-    (void)state;
-    (void)client_puts(first, HELLO);
-    expect_status(first, 200, NULL);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    int last = dup(first);
-    assert_true(last >= 0);
-    (void)close(last);
-    const struct rlimit few = {.rlim_cur = (rlim_t)last + 1,
-                               .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    int second = client_connect(server->port); // takes the last one
-    for (int i = 0; i < 3; i++) {
-        (void)client_puts(first, HELLO);
-        expect_status(first, 200, NULL);
-    }
-    (void)close(first);
-    (void)client_puts(second, HELLO);
-    expect_status(second, 200, NULL);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    (void)close(second);
-    fixture_stop(server);
-}
-
 // ----------------------------------------------------------------- listening
 
 static enum pod_code listen_on(const char *address, struct api_server **server,
@@ -459,7 +428,6 @@ int main(void)
         cmocka_unit_test(test_waiting_is_no_stall),
         cmocka_unit_test(test_caps_of_connections),
         cmocka_unit_test(test_too_many_over_the_cap),
-        cmocka_unit_test(test_no_descriptor_left),
         cmocka_unit_test(test_port_in_use),
         cmocka_unit_test(test_bad_addresses),
         cmocka_unit_test(test_ipv6),
