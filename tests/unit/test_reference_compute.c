@@ -266,6 +266,20 @@ static void test_reduce_nan(void **state)
            REF(F32, down));
 }
 
+// The greatest of both zeros is +0, in whatever order they come.
+static void test_reduce_zeros(void **state)
+{
+    const float in[] = {0, -0.0F, -0.0F, 0, -0.0F, -0.0F};
+    const float most[] = {0, 0, -0.0F};
+    const float least[] = {-0.0F, -0.0F};
+
+    (void)state;
+    check1(REDUCE("f32", "maximum", "[3,2]", "[3]", "-inf", "1"), REF(F32, in),
+           REF(F32, most));
+    check1(REDUCE("f32", "minimum", "[3,2]", "[2]", "inf", "0"), REF(F32, in),
+           REF(F32, least));
+}
+
 // More columns than are reduced at a time, and many rows.
 static void test_reduce_wide(void **state)
 {
@@ -581,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_reduce_axes),
         cmocka_unit_test(test_reduce_types),
         cmocka_unit_test(test_reduce_nan),
+        cmocka_unit_test(test_reduce_zeros),
         cmocka_unit_test(test_reduce_wide),
         cmocka_unit_test(test_reduce_any),
         cmocka_unit_test(test_reduce_swaps),

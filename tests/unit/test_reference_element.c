@@ -239,6 +239,38 @@ static void test_f32_nan_wins(void **state)
     check2("maximum(a, b)", REF(F32, a), REF(F32, b), REF(F32, most));
 }
 
+// -0 is below +0, whichever comes first.
+static void test_signs_of_zero(void **state)
+{
+    const float a[] = {0, -0.0F, 0, -0.0F};
+    const float b[] = {-0.0F, 0, 0, -0.0F};
+    const float least[] = {-0.0F, -0.0F, 0, -0.0F};
+    const float most[] = {0, 0, 0, -0.0F};
+    const double d[] = {0, -0.0, 0, -0.0};
+    const double e[] = {-0.0, 0, 0, -0.0};
+    const double d_least[] = {-0.0, -0.0, 0, -0.0};
+    const double d_most[] = {0, 0, 0, -0.0};
+    const uint16_t h[] = {0, 0x8000, 0, 0x8000};
+    const uint16_t k[] = {0x8000, 0, 0, 0x8000};
+    const uint16_t h_least[] = {0x8000, 0x8000, 0, 0x8000};
+    const uint16_t h_most[] = {0, 0, 0, 0x8000};
+
+    (void)state;
+    check2("minimum(a, b)", REF(F32, a), REF(F32, b), REF(F32, least));
+    check2("maximum(a, b)", REF(F32, a), REF(F32, b), REF(F32, most));
+    check2("clamp(a, b, b)", REF(F32, a), REF(F32, b), REF(F32, b));
+    check2("clamp(b, a, a)", REF(F32, a), REF(F32, b), REF(F32, a));
+    check2("minimum(a, b)", REF(F64, d), REF(F64, e), REF(F64, d_least));
+    check2("maximum(a, b)", REF(F64, d), REF(F64, e), REF(F64, d_most));
+    check2("clamp(a, b, b)", REF(F64, d), REF(F64, e), REF(F64, e));
+    check2("minimum(a, b)", REF(F16, h), REF(F16, k), REF(F16, h_least));
+    check2("maximum(a, b)", REF(F16, h), REF(F16, k), REF(F16, h_most));
+    check2("clamp(a, b, b)", REF(F16, h), REF(F16, k), REF(F16, k));
+    check2("minimum(a, b)", REF(BF16, h), REF(BF16, k), REF(BF16, h_least));
+    check2("maximum(a, b)", REF(BF16, h), REF(BF16, k), REF(BF16, h_most));
+    check2("clamp(a, b, b)", REF(BF16, h), REF(BF16, k), REF(BF16, k));
+}
+
 // The sign of a remainder is the dividend's.
 static void test_f32_remainder(void **state)
 {
@@ -499,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_pred),
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_f32_nan_wins),
+        cmocka_unit_test(test_signs_of_zero),
         cmocka_unit_test(test_f32_remainder),
         cmocka_unit_test(test_f32_power),
         cmocka_unit_test(test_f32_rounding),

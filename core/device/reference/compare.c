@@ -4,6 +4,7 @@
 
 #include "core/device/reference/half.h"
 #include "core/device/reference/kernel.h"
+#include "core/device/reference/minmax.h"
 
 #define PLAIN(x) (x)
 
@@ -92,8 +93,26 @@ pod_ref_binary_fn *pod_ref_compare_find(const char *direction, bool total,
     return NULL;
 }
 
+// Columns: type, storage, how it is read and written, the lesser and the
+// greater.
+#define CLAMPS(X)                                                              \
+    X(PRED, uint8_t, PLAIN, PLAIN, COMPARE_MIN, COMPARE_MAX)                   \
+    X(S32, int32_t, PLAIN, PLAIN, COMPARE_MIN, COMPARE_MAX)                    \
+    X(S64, int64_t, PLAIN, PLAIN, COMPARE_MIN, COMPARE_MAX)                    \
+    X(U8, uint8_t, PLAIN, PLAIN, COMPARE_MIN, COMPARE_MAX)                     \
+    X(U32, uint32_t, PLAIN, PLAIN, COMPARE_MIN, COMPARE_MAX)                   \
+    X(F16, uint16_t, pod_ref_from_f16, pod_ref_to_f16, pod_ref_minf,           \
+      pod_ref_maxf)                                                            \
+    X(BF16, uint16_t, pod_ref_from_bf16, pod_ref_to_bf16, pod_ref_minf,        \
+      pod_ref_maxf)                                                            \
+    X(F32, float, PLAIN, PLAIN, pod_ref_minf, pod_ref_maxf)                    \
+    X(F64, double, PLAIN, PLAIN, pod_ref_min, pod_ref_max)
+
+#define COMPARE_MIN(x, y) ((x) < (y) ? (x) : (y))
+#define COMPARE_MAX(x, y) ((x) > (y) ? (x) : (y))
+
 // min(max(low, x), high), where NaN in any of them wins.
-#define CLAMP_LOOP(type, store, read)                                          \
+#define CLAMP_LOOP(type, store, read, write, min, max)                         \
     static void compare_clamp_##type(                                          \
         void *out, const void *low, int64_t low_step, const void *in,          \
         const void *high, int64_t high_step, int64_t count)                    \
@@ -102,18 +121,15 @@ pod_ref_binary_fn *pod_ref_compare_find(const char *direction, bool total,
         const store *l = low;                                                  \
         const store *h = high;                                                 \
         store *o = out;                                                        \
-        for (int64_t i = 0; i < count; i++, l += low_step, h += high_step) {   \
-            const store x = a[i];                                              \
-            const store y =                                                    \
-                read(*l) >= read(x) || read(*l) != read(*l) ? *l : x;          \
-            o[i] = read(y) <= read(*h) || read(y) != read(y) ? y : *h;         \
-        }                                                                      \
+        for (int64_t i = 0; i < count; i++, l += low_step, h += high_step)     \
+            o[i] = write(min(max(read(*l), read(a[i])), read(*h)));            \
     }
-TYPES(CLAMP_LOOP)
+CLAMPS(CLAMP_LOOP)
 
-#define CLAMP_ENTRY(type, store, read) [POD_TYPE_##type] = compare_clamp_##type,
+#define CLAMP_ENTRY(type, store, read, write, min, max)                        \
+    [POD_TYPE_##type] = compare_clamp_##type,
 static pod_ref_clamp_fn *const compare_clamp[POD_TYPE_COUNT] = {
-    TYPES(CLAMP_ENTRY)};
+    CLAMPS(CLAMP_ENTRY)};
 
 pod_ref_clamp_fn *pod_ref_clamp_find(enum pod_type type)
 {

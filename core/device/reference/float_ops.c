@@ -5,6 +5,7 @@
 
 #include "core/device/reference/half.h"
 #include "core/device/reference/kernel.h"
+#include "core/device/reference/minmax.h"
 
 #define SAME(x) (x)
 #define FLOATS(X)                                                              \
@@ -20,14 +21,6 @@
 
 // What C has no function for, in float ("f") and double ("").
 #define HELPERS(real, f)                                                       \
-    static inline real float_min##f(real x, real y)                            \
-    {                                                                          \
-        return x <= y || x != x ? x : y;                                       \
-    }                                                                          \
-    static inline real float_max##f(real x, real y)                            \
-    {                                                                          \
-        return x >= y || x != x ? x : y;                                       \
-    }                                                                          \
     static inline real float_sign##f(real x)                                   \
     {                                                                          \
         return x > 0 ? (real)1 : x < 0 ? (real)-1 : x;                         \
@@ -67,8 +60,8 @@ HELPERS(double, )
     X(DIVIDE, x / y, type, store, widen, narrow)                               \
     X(REMAINDER, fmod##f(x, y), type, store, widen, narrow)                    \
     X(POWER, pow##f(x, y), type, store, widen, narrow)                         \
-    X(MINIMUM, float_min##f(x, y), type, store, widen, narrow)                 \
-    X(MAXIMUM, float_max##f(x, y), type, store, widen, narrow)
+    X(MINIMUM, pod_ref_min##f(x, y), type, store, widen, narrow)               \
+    X(MAXIMUM, pod_ref_max##f(x, y), type, store, widen, narrow)
 
 #define UNARY_LOOP(op, value, type, store, widen, narrow)                      \
     static void float_##op##_##type(void *out, const void *in, int64_t count)  \

@@ -2,6 +2,7 @@
 #include "core/device/reference/reducer.h"
 
 #include "core/device/reference/half.h"
+#include "core/device/reference/minmax.h"
 
 #define PLAIN(x)   (x)
 #define OF_F16(x)  ((double)pod_ref_from_f16(x))
@@ -26,22 +27,12 @@
     X(U32, uint32_t, uint32_t, PLAIN, PLAIN)                                   \
     X(S64, int64_t, int64_t, PLAIN, PLAIN)
 
-static inline double reducer_min(double x, double y)
-{
-    return x <= y || x != x ? x : y;
-}
-
-static inline double reducer_max(double x, double y)
-{
-    return x >= y || x != x ? x : y;
-}
-
 // Columns: opcode, new value of accumulator x after element y.
 #define FLOAT_OPS(X, type, store)                                              \
     X(ADD, x + y, type, store, double)                                         \
     X(MULTIPLY, x *y, type, store, double)                                     \
-    X(MINIMUM, reducer_min(x, y), type, store, double)                         \
-    X(MAXIMUM, reducer_max(x, y), type, store, double)
+    X(MINIMUM, pod_ref_min(x, y), type, store, double)                         \
+    X(MAXIMUM, pod_ref_max(x, y), type, store, double)
 #define INT_OPS(X, type, store, num)                                           \
     X(ADD, (uint64_t)x + (uint64_t)y, type, store, num)                        \
     X(MULTIPLY, (uint64_t)x *(uint64_t)y, type, store, num)                    \

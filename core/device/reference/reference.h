@@ -16,9 +16,10 @@
 //
 // Values are XLA's: integers wrap, x / 0 is -1, x % 0 is x, shifts by the width
 // or more shift everything out, floats become integers saturating and NaN 0,
-// minimum and maximum give NaN if either operand is. Halves are computed in
-// float and rounded after each instruction; sums of floats are accumulated in
-// double; dot accumulates in float, or double for f64. Denormals are kept.
+// minimum and maximum give NaN if either operand is and take -0 for less than
+// +0. Halves are computed in float and rounded after each instruction; sums of
+// floats are accumulated in double; dot accumulates in float, or double for
+// f64. Denormals are kept.
 #ifndef POD_DEVICE_REFERENCE_REFERENCE_H
 #define POD_DEVICE_REFERENCE_REFERENCE_H
 
