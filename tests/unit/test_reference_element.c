@@ -341,6 +341,24 @@ static void test_f32_functions(void **state)
     close1("log(a)", REF(F32, b), REF(F32, logarithm), 2e-7);
 }
 
+// Far below zero, where e^-x is beyond the greatest number, logistic is e^x and
+// a denormal: so many times the least one.
+static void test_logistic_denormal(void **state)
+{
+    const float a[] = {-89, -100, -104.5F, -90.25F, 104};
+    const float want[] = {1589500 * 0x1p-149F, 27 * 0x1p-149F, 0,
+                          455399 * 0x1p-149F, 1};
+    const double b[] = {-710, -740, -746, 746};
+    const double b_want[] = {906010418525123 * 0x1p-1074, 85 * 0x1p-1074, 0, 1};
+    const uint16_t h[] = {0xc2b2, 0xc2c8}; // -89, -100
+    const uint16_t h_want[] = {24, 0};
+
+    (void)state;
+    check1("logistic(a)", REF(F32, a), REF(F32, want));
+    check1("logistic(a)", REF(F64, b), REF(F64, b_want));
+    check1("logistic(a)", REF(BF16, h), REF(BF16, h_want));
+}
+
 static void test_f64(void **state)
 {
     const double a[] = {1, -7.5, 0, INFINITY};
@@ -537,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_f32_rounding),
         cmocka_unit_test(test_f32_signs),
         cmocka_unit_test(test_f32_functions),
+        cmocka_unit_test(test_logistic_denormal),
         cmocka_unit_test(test_f64),
         cmocka_unit_test(test_f16),
         cmocka_unit_test(test_bf16),

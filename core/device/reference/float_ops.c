@@ -27,7 +27,8 @@
     }                                                                          \
     static inline real float_logistic##f(real x)                               \
     {                                                                          \
-        return 1 / (1 + exp##f(-x));                                           \
+        const real e = exp##f(-fabs##f(x)); /* never overflows */              \
+        return (x < 0 ? e : 1) / (1 + e);                                      \
     }                                                                          \
     static inline real float_rsqrt##f(real x)                                  \
     {                                                                          \
