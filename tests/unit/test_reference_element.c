@@ -292,6 +292,17 @@ static void test_f32_power(void **state)
     check2("power(a, b)", REF(F32, a), REF(F32, b), REF(F32, want));
 }
 
+// What is 1 for every number is 1 for NaN too, be it quiet (0x7e00) or not.
+static void test_power_of_nan(void **state)
+{
+    const uint16_t a[] = {0x7e00, 0x7c01, 0x3c00, 0x3c00, 0x7c01, 0x4000};
+    const uint16_t b[] = {0x0000, 0x8000, 0xfe00, 0xfc01, 0x3c00, 0x7c01};
+    const uint16_t want[] = {0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x7e00, 0x7e00};
+
+    (void)state;
+    check2("power(a, b)", REF(F16, a), REF(F16, b), REF(F16, want));
+}
+
 static void test_f32_rounding(void **state)
 {
     const float a[] = {0.5F, 1.5F, 2.5F, -0.5F, -1.5F, 2.4F, -0.0F, NAN};
@@ -552,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_signs_of_zero),
         cmocka_unit_test(test_f32_remainder),
         cmocka_unit_test(test_f32_power),
+        cmocka_unit_test(test_power_of_nan),
         cmocka_unit_test(test_f32_rounding),
         cmocka_unit_test(test_f32_signs),
         cmocka_unit_test(test_f32_functions),

@@ -30,6 +30,11 @@
         const real e = exp##f(-fabs##f(x)); /* never overflows */              \
         return (x < 0 ? e : 1) / (1 + e);                                      \
     }                                                                          \
+    /* The C library's power of a signalling NaN is always NaN. */             \
+    static inline real float_power##f(real x, real y)                          \
+    {                                                                          \
+        return x == 1 || y == 0 ? 1 : pow##f(x, y);                            \
+    }                                                                          \
     static inline real float_rsqrt##f(real x)                                  \
     {                                                                          \
         return 1 / sqrt##f(x);                                                 \
@@ -60,7 +65,7 @@ HELPERS(double, )
     X(MULTIPLY, x *y, type, store, widen, narrow)                              \
     X(DIVIDE, x / y, type, store, widen, narrow)                               \
     X(REMAINDER, fmod##f(x, y), type, store, widen, narrow)                    \
-    X(POWER, pow##f(x, y), type, store, widen, narrow)                         \
+    X(POWER, float_power##f(x, y), type, store, widen, narrow)                 \
     X(MINIMUM, pod_ref_min##f(x, y), type, store, widen, narrow)               \
     X(MAXIMUM, pod_ref_max##f(x, y), type, store, widen, narrow)
 
