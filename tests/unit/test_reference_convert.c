@@ -109,6 +109,23 @@ static void test_convert_halves(void **state)
     check1("convert(a)", REF(F16, d), REF(S32, d_s32));
 }
 
+// An integer just beyond a tie of bf16, by less than a double can tell.
+static void test_convert_great_integers(void **state)
+{
+    const int64_t half = INT64_C(1) << 54; // 2^62 * (1 + 2^-8)
+    const int64_t tie = (INT64_C(1) << 62) + half;
+    const int64_t a[] = {tie,      tie + 1,  tie - 1,   tie + 2 * half,
+                         -tie - 1, -tie + 1, INT64_MAX, INT64_MIN};
+    const uint16_t bf16[] = {0x5e80, 0x5e81, 0x5e80, 0x5e82,
+                             0xde81, 0xde80, 0x5f00, 0xdf00};
+    const uint16_t f16[] = {0x7c00, 0x7c00, 0x7c00, 0x7c00,
+                            0xfc00, 0xfc00, 0x7c00, 0xfc00};
+
+    (void)state;
+    check1("convert(a)", REF(S64, a), REF(BF16, bf16));
+    check1("convert(a)", REF(S64, a), REF(F16, f16));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_convert_from_float),
         cmocka_unit_test(test_convert_integers),
         cmocka_unit_test(test_convert_halves),
+        cmocka_unit_test(test_convert_great_integers),
     };
 
     return cmocka_run_group_tests(tests, ref_setup, ref_teardown);

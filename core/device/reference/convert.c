@@ -57,6 +57,18 @@ CONVERT_INT(S64, int64_t, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX)
 CONVERT_INT(U8, uint8_t, 0.0, 0x1p8, 0, UINT8_MAX)
 CONVERT_INT(U32, uint32_t, 0.0, 0x1p32, 0, UINT32_MAX)
 
+// The integer as a double; one that does not fit is rounded to odd, in units
+// that are small enough for halves.
+static inline double convert_odd(int64_t x)
+{
+    const int64_t unit = 1024;
+    const int64_t rest = x & (unit - 1);
+
+    if (rest == 0 || (x > -(INT64_C(1) << 53) && x < INT64_C(1) << 53))
+        return (double)x;
+    return (double)((x - rest) | unit);
+}
+
 // Targets that need no bounds. Columns: type, storage, then the value for an
 // integer, a float and a double x.
 #define CONVERT_PLAIN(type, num, of_int, of_float, of_double)                  \
@@ -76,9 +88,9 @@ CONVERT_INT(U32, uint32_t, 0.0, 0x1p32, 0, UINT32_MAX)
 CONVERT_PLAIN(PRED, uint8_t, x != 0, x != 0, x != 0)
 CONVERT_PLAIN(F32, float, (float)x, x, (float)x)
 CONVERT_PLAIN(F64, double, (double)x, (double)x, x)
-CONVERT_PLAIN(F16, uint16_t, pod_ref_to_f16(pod_ref_to_odd((double)x)),
+CONVERT_PLAIN(F16, uint16_t, pod_ref_to_f16(pod_ref_to_odd(convert_odd(x))),
               pod_ref_to_f16(x), pod_ref_to_f16(pod_ref_to_odd(x)))
-CONVERT_PLAIN(BF16, uint16_t, pod_ref_to_bf16(pod_ref_to_odd((double)x)),
+CONVERT_PLAIN(BF16, uint16_t, pod_ref_to_bf16(pod_ref_to_odd(convert_odd(x))),
               pod_ref_to_bf16(x), pod_ref_to_bf16(pod_ref_to_odd(x)))
 
 #define LOOP(to, target, from, store, kind, read)                              \
