@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce of the reference device: axes, types, any computation.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/ref_program.h"
+
+static void check1(const char *text, struct ref_array a, struct ref_array want)
+{
+    ref_check(text, &a, 1, &want, 1);
+}
+
+#define REDUCER(type, op)                                                      \
+    "HloModule t\nf {\n  x = " type "[] parameter(0)\n  y = " type             \
+    "[] parameter(1)\n  ROOT r = " type "[] " op "(x, y)\n}\n"
+
+#define REDUCE(type, op, in, out, init, dims)                                  \
+    REDUCER(type, op)                                                          \
+    "ENTRY e {\n  a = " type in " parameter(0)\n  i = " type                   \
+    "[] constant(" init ")\n  ROOT r = " type out                              \
+    " reduce(a, i), dimensions={" dims "}, to_apply=f\n}\n"
+
+static void test_reduce_axes(void **state)
+{
+    const int32_t in[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    const int32_t rows[] = {121, 157};
+    const int32_t first[] = {108, 110, 112, 114, 116, 118};
+    const int32_t middle[] = {109, 112, 127, 130};
+    const int32_t ends[] = {100 + 1 + 2 + 7 + 8, 100 + 3 + 4 + 9 + 10,
+                            100 + 5 + 6 + 11 + 12};
+    const int32_t all[] = {178};
+
+    (void)state;
+    check1(REDUCE("s32", "add", "[2,6]", "[2]", "100", "1"), REF(S32, in),
+           REF(S32, rows));
+    check1(REDUCE("s32", "add", "[2,2,3]", "[2,3]", "100", "0"), REF(S32, in),
+           REF(S32, first));
+    check1(REDUCE("s32", "add", "[2,3,2]", "[2,2]", "100", "1"), REF(S32, in),
+           REF(S32, middle));
+    check1(REDUCE("s32", "add", "[2,3,2]", "[3]", "100", "0,2"), REF(S32, in),
+           REF(S32, ends));
+    check1(REDUCE("s32", "add", "[2,2,3]", "[]", "100", "0,1,2"), REF(S32, in),
+           REF(S32, all));
+}
+
+static void test_reduce_types(void **state)
+{
+    const uint8_t u8[] = {200, 100};
+    const uint8_t u8_sum[] = {44};
+    const int64_t s64[] = {INT64_MAX, 2};
+    const int64_t s64_product[] = {-2};
+    const uint32_t u32[] = {0xf0f0f0f0U, 0x00ff00ffU};
+    const uint32_t u32_xor[] = {0xf00ff00fU};
+    const uint8_t pred[] = {1, 0};
+    const uint8_t pred_and[] = {0};
+    const uint8_t pred_or[] = {1};
+    const double f64[] = {0.5, 8};
+    const double f64_product[] = {4};
+    // 256 + 1 is a tie in bf16: rounded after each step both would be lost, but
+    // accumulated 258 is left.
+    const uint16_t bf16[] = {0x4380, 0x3f80, 0x3f80};
+    const uint16_t bf16_sum[] = {0x4381};
+    const uint16_t f16[] = {0x3c00, 0xc000, 0x3800};
+    const uint16_t f16_least[] = {0xc000};
+
+    (void)state;
+    check1(REDUCE("u8", "add", "[2]", "[]", "0", "0"), REF(U8, u8),
+           REF(U8, u8_sum));
+    check1(REDUCE("s64", "multiply", "[2]", "[]", "1", "0"), REF(S64, s64),
+           REF(S64, s64_product));
+    check1(REDUCE("u32", "xor", "[2]", "[]", "0", "0"), REF(U32, u32),
+           REF(U32, u32_xor));
+    check1(REDUCE("pred", "and", "[2]", "[]", "true", "0"), REF(PRED, pred),
+           REF(PRED, pred_and));
+    check1(REDUCE("pred", "or", "[2]", "[]", "false", "0"), REF(PRED, pred),
+           REF(PRED, pred_or));
+    check1(REDUCE("f64", "multiply", "[2]", "[]", "1", "0"), REF(F64, f64),
+           REF(F64, f64_product));
+    check1(REDUCE("bf16", "add", "[3]", "[]", "0", "0"), REF(BF16, bf16),
+           REF(BF16, bf16_sum));
+    check1(REDUCE("f16", "minimum", "[3]", "[]", "inf", "0"), REF(F16, f16),
+           REF(F16, f16_least));
+}
+
+static void test_reduce_nan(void **state)
+{
+    const float in[] = {1, NAN, 2, 5, 3, 4};
+    const float most[] = {NAN, 5};
+    const float down[] = {5, NAN, 4};
+
+    (void)state;
+    check1(REDUCE("f32", "maximum", "[2,3]", "[2]", "-inf", "1"), REF(F32, in),
+           REF(F32, most));
+    check1(REDUCE("f32", "maximum", "[2,3]", "[3]", "-inf", "0"), REF(F32, in),
+           REF(F32, down));
+}
+
+// The greatest of both zeros is +0, in whatever order they come.
+static void test_reduce_zeros(void **state)
+{
+    const float in[] = {0, -0.0F, -0.0F, 0, -0.0F, -0.0F};
+    const float most[] = {0, 0, -0.0F};
+    const float least[] = {-0.0F, -0.0F};
+
+    (void)state;
+    check1(REDUCE("f32", "maximum", "[3,2]", "[3]", "-inf", "1"), REF(F32, in),
+           REF(F32, most));
+    check1(REDUCE("f32", "minimum", "[3,2]", "[2]", "inf", "0"), REF(F32, in),
+           REF(F32, least));
+}
+
+// More columns than are reduced at a time, and many rows.
+static void test_reduce_wide(void **state)
+{
+    static float in[9 * 600];
+    static float down[600];
+    static float across[9];
+
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        for (int j = 0; j < 600; j++) {
+            in[i * 600 + j] = (float)(i * j);
+            down[j] = (float)(36 * j);       // 0 + 1 + ... + 8 is 36
+            across[i] = (float)(i * 179700); // 0 + ... + 599
+        }
+    }
+    check1(REDUCE("f32", "add", "[9,600]", "[600]", "0", "0"), REF(F32, in),
+           REF(F32, down));
+    check1(REDUCE("f32", "add", "[9,600]", "[9]", "0", "1"), REF(F32, in),
+           REF(F32, across));
+}
+
+// A computation that is more than one operation: x + y * y.
+static void test_reduce_any(void **state)
+{
+    const float in[] = {1, 2, 3, 4, 5, 6};
+    const float want[] = {14.5F, 77.5F};
+    const float down[] = {17.5F, 29.5F, 45.5F};
+    const char *head = "HloModule t\nf {\n  x = f32[] parameter(0)\n"
+                       "  y = f32[] parameter(1)\n"
+                       "  z = f32[] multiply(y, y)\n"
+                       "  ROOT r = f32[] add(x, z)\n}\n"
+                       "ENTRY e {\n  a = f32[2,3] parameter(0)\n"
+                       "  i = f32[] constant(0.5)\n";
+    char text[512];
+
+    (void)state;
+    snprintf(
+        text, sizeof(text),
+        "%s  ROOT r = f32[2] reduce(a, i), dimensions={1}, to_apply=f\n}\n",
+        head);
+    check1(text, REF(F32, in), REF(F32, want));
+    snprintf(
+        text, sizeof(text),
+        "%s  ROOT r = f32[3] reduce(a, i), dimensions={0}, to_apply=f\n}\n",
+        head);
+    check1(text, REF(F32, in), REF(F32, down));
+}
+
+// Two operands whose accumulators change places: after an even number of
+// elements they are where they were, after an odd number swapped.
+static void test_reduce_swaps(void **state)
+{
+    const int32_t in[] = {1, 2, 3};
+    const int32_t first[] = {7 + 2};
+    const int32_t second[] = {100 + 1 + 3};
+    const struct ref_array inputs[] = {REF(S32, in)};
+    const struct ref_array wants[] = {REF(S32, second), REF(S32, first)};
+
+    (void)state;
+    // (a, b) -> (b, a + x), from (100, 7): (7, 101), (101, 9), (9, 104).
+    ref_check("HloModule t\nf {\n  a = s32[] parameter(0)\n"
+              "  b = s32[] parameter(1)\n  x = s32[] parameter(2)\n"
+              "  y = s32[] parameter(3)\n  s = s32[] add(a, x)\n"
+              "  ROOT r = (s32[], s32[]) tuple(b, s)\n}\n"
+              "ENTRY e {\n  a = s32[3] parameter(0)\n"
+              "  i = s32[] constant(100)\n  j = s32[] constant(7)\n"
+              "  q = (s32[], s32[]) reduce(a, a, i, j), dimensions={0},"
+              " to_apply=f\n"
+              "  u = s32[] get-tuple-element(q), index=0\n"
+              "  v = s32[] get-tuple-element(q), index=1\n"
+              "  ROOT r = (s32[], s32[]) tuple(v, u)\n}\n",
+              inputs, 1, wants, 2);
+}
+
+static void test_reduce_empty(void **state)
+{
+    const struct ref_array none = {POD_TYPE_F32, "", 0};
+    const float want[] = {3, 3};
+
+    (void)state;
+    check1(REDUCE("f32", "add", "[2,0]", "[2]", "3", "1"), none,
+           REF(F32, want));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reduce_axes),
+        cmocka_unit_test(test_reduce_types),
+        cmocka_unit_test(test_reduce_nan),
+        cmocka_unit_test(test_reduce_zeros),
+        cmocka_unit_test(test_reduce_wide),
+        cmocka_unit_test(test_reduce_any),
+        cmocka_unit_test(test_reduce_swaps),
+        cmocka_unit_test(test_reduce_empty),
+    };
+
+    return cmocka_run_group_tests(tests, ref_setup, ref_teardown);
+}
