@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce of the reference device: axes, types, any computation.
+// reduce of the reference device: axes, types, any computation and its order.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -199,6 +199,82 @@ static void test_reduce_empty(void **state)
            REF(F32, want));
 }
 
+// Affine functions f(x) = scale * x + shift, one after the other: associative,
+// but the order counts.
+static void check_affine(int count, const char *shape, const char *dims)
+{
+    enum { MOST = 1000 };
+    int32_t scales[MOST];
+    int32_t shifts[MOST];
+    uint32_t scale = 3;
+    uint32_t shift = 5;
+    int32_t wants[2];
+    const size_t bytes = (size_t)count * sizeof(int32_t);
+    const struct ref_array inputs[] = {{POD_TYPE_S32, scales, bytes},
+                                       {POD_TYPE_S32, shifts, bytes}};
+    const struct ref_array outputs[] = {{POD_TYPE_S32, &wants[0], 4},
+                                        {POD_TYPE_S32, &wants[1], 4}};
+    char text[1024];
+
+    for (int i = 0; i < count; i++) {
+        scales[i] = 2 * i + 3;
+        shifts[i] = 7 * i - 11;
+        scale *= (uint32_t)scales[i];
+        shift = shift * (uint32_t)scales[i] + (uint32_t)shifts[i];
+    }
+    wants[0] = (int32_t)scale;
+    wants[1] = (int32_t)shift;
+    snprintf(text, sizeof(text),
+             "HloModule t\nf {\n  a = s32[] parameter(0)\n"
+             "  b = s32[] parameter(1)\n  c = s32[] parameter(2)\n"
+             "  d = s32[] parameter(3)\n  p = s32[] multiply(a, c)\n"
+             "  q = s32[] multiply(b, c)\n  s = s32[] add(q, d)\n"
+             "  ROOT r = (s32[], s32[]) tuple(p, s)\n}\n"
+             "ENTRY e {\n  a = s32%s parameter(0)\n"
+             "  b = s32%s parameter(1)\n  i = s32[] constant(3)\n"
+             "  j = s32[] constant(5)\n"
+             "  ROOT r = (s32[1], s32[1]) reduce(a, b, i, j), dimensions={%s},"
+             " to_apply=f\n}\n",
+             shape, shape, dims);
+    ref_check(text, inputs, 2, outputs, 2);
+}
+
+static void test_reduce_order(void **state)
+{
+    const int counts[] = {1,  2,  15, 16, 17,  31,  32,  33,
+                          47, 48, 49, 64, 255, 256, 257, 1000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        char shape[32];
+        snprintf(shape, sizeof(shape), "[1,%d]", counts[i]);
+        check_affine(counts[i], shape, "1");
+        snprintf(shape, sizeof(shape), "[%d,1]", counts[i]);
+        check_affine(counts[i], shape, "0");
+    }
+    check_affine(1000, "[10,1,100]", "0,2");
+}
+
+// One after another, ones in bf16 add up to 256 and no further.
+static void test_reduce_any_bf16(void **state)
+{
+    enum { COUNT = 4096 };
+    static uint16_t ones[COUNT];
+    const uint16_t want[] = {0x4580}; // 4096
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 0x3f80;
+    check1("HloModule t\nf {\n  x = bf16[] parameter(0)\n"
+           "  y = bf16[] parameter(1)\n  o = bf16[] constant(1)\n"
+           "  z = bf16[] multiply(y, o)\n"
+           "  ROOT r = bf16[] add(x, z)\n}\n"
+           "ENTRY e {\n  a = bf16[4096] parameter(0)\n"
+           "  i = bf16[] constant(0)\n"
+           "  ROOT r = bf16[] reduce(a, i), dimensions={0}, to_apply=f\n}\n",
+           REF(BF16, ones), REF(BF16, want));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +286,8 @@ int main(void)
         cmocka_unit_test(test_reduce_any),
         cmocka_unit_test(test_reduce_swaps),
         cmocka_unit_test(test_reduce_empty),
+        cmocka_unit_test(test_reduce_order),
+        cmocka_unit_test(test_reduce_any_bf16),
     };
 
     return cmocka_run_group_tests(tests, ref_setup, ref_teardown);

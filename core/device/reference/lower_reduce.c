@@ -3,7 +3,8 @@
 // allows, are two loops around the innermost line of the operand.
 //
 // One operand and one plain operation is the usual case and has its own loops.
-// Any other computation is run once for each element.
+// Any other computation is run once for each element, in an order that keeps
+// rounding errors small.
 #include <string.h>
 
 #include "core/device/reference/builder.h"
@@ -206,62 +207,161 @@ struct reduce_operand {
     uint32_t size;
 };
 
+enum {
+    REDUCE_BLOCK = 16, // elements that are taken one after another
+    REDUCE_LEVELS = 64,
+    REDUCE_TEMPS = 2 + REDUCE_LEVELS
+};
+
 struct reduce_any {
     uint32_t comp;
     uint32_t count; // operands
-    uint32_t temps; // slot: two uint64_t an operand, accumulator and new value
+    uint32_t temps; // slot: REDUCE_TEMPS uint64_t an operand
     struct reduce_walk walk;
     struct reduce_operand operands[];
 };
 
-// Takes the elements at `offset` into the accumulators. Results are gathered
-// first: the computation may hand an accumulator on as another one's value.
-static enum pod_code reduce_take(struct pod_ref_run *run,
-                                 const struct reduce_any *any, int64_t offset,
-                                 uint64_t *accs, struct pod_err *err)
+// How far one result is. The values of blocks are combined in pairs, those of
+// pairs in pairs and so on: a sum of halves that takes all its elements one
+// after another soon loses them all. Neighbours stay neighbours, so that a
+// computation needs to be associative, as XLA wants it, but not commutative.
+struct reduce_tree {
+    uint64_t *value;   // of the block at hand, one for each operand
+    uint64_t *fresh;   // what the computation has made
+    uint64_t *pending; // values that wait for the next one of their size
+    uint32_t pending_count;
+    uint32_t taken;  // elements of the block at hand
+    uint64_t blocks; // whole ones
+};
+
+// The tree's value becomes that of the computation, whose right half of
+// parameters is set. All of it is made before any is stored: the computation
+// may hand one operand's value on as another one's.
+static enum pod_code reduce_apply(struct pod_ref_run *run,
+                                  const struct reduce_any *any,
+                                  struct reduce_tree *tree, uint64_t *left,
+                                  struct pod_err *err)
 {
     const struct pod_ref_comp *comp = &run->program->comps[any->comp];
-    uint64_t *results = accs + any->count;
     enum pod_code code;
 
     for (uint32_t i = 0; i < any->count; i++)
-        run->slots[comp->params[any->count + i]] =
-            (char *)run->slots[any->operands[i].in] +
-            (size_t)offset * any->operands[i].size;
+        run->slots[comp->params[i]] = &left[i];
     code = pod_ref_run_comp(run, any->comp, err);
     if (code != POD_OK)
         return code;
     for (uint32_t i = 0; i < any->count; i++)
-        memcpy(&results[i], run->slots[comp->roots[i]], any->operands[i].size);
-    memcpy(accs, results, any->count * sizeof(*accs));
+        memcpy(&tree->fresh[i], run->slots[comp->roots[i]],
+               any->operands[i].size);
+    memcpy(tree->value, tree->fresh, any->count * sizeof(*tree->value));
     return POD_OK;
+}
+
+// Combines the last pending value with the one at hand.
+static enum pod_code reduce_merge(struct pod_ref_run *run,
+                                  const struct reduce_any *any,
+                                  struct reduce_tree *tree, struct pod_err *err)
+{
+    const struct pod_ref_comp *comp = &run->program->comps[any->comp];
+    uint64_t *left = tree->pending + (size_t)--tree->pending_count * any->count;
+
+    for (uint32_t i = 0; i < any->count; i++)
+        run->slots[comp->params[any->count + i]] = &tree->value[i];
+    return reduce_apply(run, any, tree, left, err);
+}
+
+static enum pod_code reduce_end_block(struct pod_ref_run *run,
+                                      const struct reduce_any *any,
+                                      struct reduce_tree *tree,
+                                      struct pod_err *err)
+{
+    // The ones at the end of `blocks` are the pending values of equal size.
+    for (uint64_t rest = tree->blocks; (rest & 1) != 0; rest >>= 1) {
+        enum pod_code code = reduce_merge(run, any, tree, err);
+        if (code != POD_OK)
+            return code;
+    }
+    memcpy(tree->pending + (size_t)tree->pending_count * any->count,
+           tree->value, any->count * sizeof(*tree->value));
+    tree->pending_count++;
+    tree->blocks++;
+    tree->taken = 0;
+    return POD_OK;
+}
+
+// Takes the elements at `offset`. The first block has begun with the initial
+// values; others begin with an element.
+static enum pod_code reduce_take(struct pod_ref_run *run,
+                                 const struct reduce_any *any,
+                                 struct reduce_tree *tree, int64_t offset,
+                                 struct pod_err *err)
+{
+    const struct pod_ref_comp *comp = &run->program->comps[any->comp];
+    bool begins = tree->taken == 0 && tree->blocks > 0;
+    enum pod_code code = POD_OK;
+
+    for (uint32_t i = 0; i < any->count; i++) {
+        const struct reduce_operand *operand = &any->operands[i];
+        char *element =
+            (char *)run->slots[operand->in] + (size_t)offset * operand->size;
+        run->slots[comp->params[any->count + i]] = element;
+        if (begins)
+            memcpy(&tree->value[i], element, operand->size);
+    }
+    if (!begins)
+        code = reduce_apply(run, any, tree, tree->value, err);
+    if (code == POD_OK && ++tree->taken == REDUCE_BLOCK)
+        code = reduce_end_block(run, any, tree, err);
+    return code;
+}
+
+// Combines what is pending.
+static enum pod_code reduce_finish(struct pod_ref_run *run,
+                                   const struct reduce_any *any,
+                                   struct reduce_tree *tree,
+                                   struct pod_err *err)
+{
+    enum pod_code code = POD_OK;
+
+    if (tree->taken == 0 && tree->pending_count > 0)
+        memcpy(tree->value,
+               tree->pending + (size_t)--tree->pending_count * any->count,
+               any->count * sizeof(*tree->value));
+    while (code == POD_OK && tree->pending_count > 0)
+        code = reduce_merge(run, any, tree, err);
+    return code;
 }
 
 static enum pod_code reduce_element(struct pod_ref_run *run,
                                     const struct reduce_any *any,
                                     int64_t in_offset, int64_t out_index,
-                                    uint64_t *accs, struct pod_err *err)
+                                    struct pod_err *err)
 {
     const struct reduce_walk *walk = &any->walk;
     struct reduce_place go = {.offset = in_offset};
     int64_t line = walk->line_stays ? 1 : walk->line;
+    uint64_t *temps = run->slots[any->temps];
+    struct reduce_tree tree = {.value = temps,
+                               .fresh = temps + any->count,
+                               .pending = temps + (size_t)2 * any->count};
+    enum pod_code code = POD_OK;
 
     for (uint32_t i = 0; i < any->count; i++)
-        memcpy(&accs[i], run->slots[any->operands[i].init],
+        memcpy(&tree.value[i], run->slots[any->operands[i].init],
                any->operands[i].size);
     do {
         for (int64_t i = 0; !walk->is_empty && i < line; i++) {
-            enum pod_code code =
-                reduce_take(run, any, go.offset + i, accs, err);
+            code = reduce_take(run, any, &tree, go.offset + i, err);
             if (code != POD_OK)
                 return code;
         }
     } while (reduce_next(&walk->go, &go));
-    for (uint32_t i = 0; i < any->count; i++)
+    code = reduce_finish(run, any, &tree, err);
+    for (uint32_t i = 0; code == POD_OK && i < any->count; i++)
         memcpy((char *)run->slots[any->operands[i].out] +
                    (size_t)out_index * any->operands[i].size,
-               &accs[i], any->operands[i].size);
-    return POD_OK;
+               &tree.value[i], any->operands[i].size);
+    return code;
 }
 
 static enum pod_code reduce_run_any(struct pod_ref_run *run,
@@ -270,21 +370,17 @@ static enum pod_code reduce_run_any(struct pod_ref_run *run,
 {
     const struct reduce_any *any = step->with.detail;
     const struct reduce_walk *walk = &any->walk;
-    const struct pod_ref_comp *comp = &run->program->comps[any->comp];
-    uint64_t *accs = run->slots[any->temps];
     struct reduce_place stay = {.offset = 0};
     int64_t line = walk->line_stays ? walk->line : 1;
     int64_t done = 0;
 
     pod_ref_home_roots(run, any->comp);
-    for (uint32_t i = 0; i < any->count; i++)
-        run->slots[comp->params[i]] = &accs[i];
     while (done < walk->out_count) {
         // Nothing goes in: all results are the same.
         int64_t inner = walk->is_empty ? walk->out_count : line;
         for (int64_t i = 0; i < inner; i++) {
             enum pod_code code =
-                reduce_element(run, any, stay.offset + i, done++, accs, err);
+                reduce_element(run, any, stay.offset + i, done++, err);
             if (code != POD_OK)
                 return code;
         }
@@ -325,7 +421,8 @@ static enum pod_code reduce_lower_any(struct pod_ref_builder *builder,
     any->comp = builder->instr->called[0];
     any->count = count;
     any->walk = *walk;
-    code = pod_ref_slot_new(builder, (uint64_t)count * 2 * sizeof(uint64_t),
+    code = pod_ref_slot_new(builder,
+                            (uint64_t)count * REDUCE_TEMPS * sizeof(uint64_t),
                             &any->temps, err);
     for (uint32_t i = 0; code == POD_OK && i < count; i++) {
         const struct pod_shape *shape = reduce_out_shape(builder, i);
