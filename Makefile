@@ -151,7 +151,7 @@ test-packages:
 # -------------------------------------------------------------------- running
 # Everything after the packages is a make of its own, so that it sees what has
 # just been installed.
-.PHONY: run test check lint asan tsan fuzz-smoke bench
+.PHONY: run test check lint asan tsan coverage fuzz-smoke bench
 ARGS ?= --dev
 run: run-packages
 	@$(MAKE) --no-print-directory all
@@ -172,6 +172,12 @@ asan tsan:
 	@$(MAKE) --no-print-directory BUILD=$@ POD_SEEDS=$${POD_SEEDS:-200} check
 asan tsan: export POD_SLOW = 1
 asan tsan: export POD_TRAINER_OPS ?= 3000
+
+# What was counted before may be of other sources.
+coverage:
+	@find $(BUILD_DIR)/cov -name '*.gcda' -delete 2>/dev/null; true
+	@$(MAKE) --no-print-directory BUILD=cov check
+	@tests/coverage $(BUILD_DIR)/cov
 
 lint:
 	@tests/lint
@@ -226,6 +232,7 @@ help:
 	@echo "make check      run all tests, installing nothing"
 	@echo "make lint       format, include direction, own rules"
 	@echo "make asan tsan  the same tests under sanitizers"
+	@echo "make coverage   which lines and functions the tests run (gcov)"
 	@echo "make fuzz-smoke short fuzzing (FUZZ_SECONDS=$(FUZZ_SECONDS) each)"
 	@echo "make bench      benchmarks, each beside its bare ceiling"
 	@echo "make install    to DESTDIR and prefix ($(prefix)); make uninstall"
