@@ -138,7 +138,7 @@ RUN_PACKAGES := gcc libc6-dev libmicrohttpd-dev libgnutls28-dev \
   libgrpc-dev libprotobuf-c-dev protobuf-compiler protobuf-c-compiler \
   libopenblas-dev curl python3 python3-numpy python3-yaml
 TEST_PACKAGES := $(RUN_PACKAGES) libcmocka-dev libcurl4-openssl-dev \
-  xz-utils clang libclang-rt-14-dev clang-format prometheus \
+  xz-utils clang libclang-rt-14-dev clang-format clang-tidy prometheus \
   python3-jsonschema python3-grpcio python3-protobuf openssl iproute2 nodejs \
   locales
 
@@ -151,7 +151,7 @@ test-packages:
 # -------------------------------------------------------------------- running
 # Everything after the packages is a make of its own, so that it sees what has
 # just been installed.
-.PHONY: run test check lint asan tsan coverage fuzz-smoke bench
+.PHONY: run test check lint tidy asan tsan coverage fuzz-smoke bench
 ARGS ?= --dev
 run: run-packages
 	@$(MAKE) --no-print-directory all
@@ -181,6 +181,11 @@ coverage:
 
 lint:
 	@tests/lint
+
+TIDY_C := $(CORE_C) $(API_C) $(PROTO_C) \
+  $(wildcard server/*.c tests/*/*.c tests/*/lib/*.c)
+tidy: $(GEN_H)
+	@tests/tidy $(TIDY_C) -- -std=c17 -pthread $(CPPFLAGS_ALL)
 
 bench: all benches
 	@for b in $(BENCHES); do echo "== $$b"; $$b $(BUILD_DIR) || exit 1; done
@@ -231,6 +236,7 @@ help:
 	@echo "make test       install what is missing, build, run all tests"
 	@echo "make check      run all tests, installing nothing"
 	@echo "make lint       format, include direction, own rules"
+	@echo "make tidy       clang-tidy over all sources"
 	@echo "make asan tsan  the same tests under sanitizers"
 	@echo "make coverage   which lines and functions the tests run (gcov)"
 	@echo "make fuzz-smoke short fuzzing (FUZZ_SECONDS=$(FUZZ_SECONDS) each)"

@@ -427,7 +427,7 @@ enum pod_code api_listen(const char *listen, int *out_fd, char *out_address,
 // Has the loop run a turn soon. From any thread.
 void api_server_wake_loop(struct api_server *server);
 
-// The loop's thread (loop.c).
-void *api_loop_main(void *server);
+// The loop's thread (loop.c). `arg` is the server.
+void *api_loop_main(void *arg);
 
 #endif

@@ -157,7 +157,7 @@ static enum pod_code config_flag(struct config_reader *reader, int argc,
         return pod_err_set(err, POD_REASON_BAD_PARAMETER,
                            "%s: unknown flag; --help lists them", flag);
     char source[80];
-    snprintf(source, sizeof(source), "--%s", setting->name);
+    (void)snprintf(source, sizeof(source), "--%s", setting->name);
     const char *value = "true";
     if (equals != NULL) {
         value = equals + 1;
@@ -188,7 +188,8 @@ static enum pod_code config_environment(struct config_reader *reader,
 {
     for (size_t i = 0; i < reader->count; i++) {
         char name[80];
-        snprintf(name, sizeof(name), "%s_%s", prefix, reader->table[i].name);
+        (void)snprintf(name, sizeof(name), "%s_%s", prefix,
+                       reader->table[i].name);
         for (char *p = name; *p != '\0'; p++)
             *p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
         const char *value = getenv(name);
@@ -236,7 +237,7 @@ static enum pod_code config_line(struct config_reader *reader, const char *path,
                            "%s:%d: 'config': a file cannot name another", path,
                            number);
     char source[300];
-    snprintf(source, sizeof(source), "%s in %s:%d", name, path, number);
+    (void)snprintf(source, sizeof(source), "%s in %s:%d", name, path, number);
     return config_set(reader, setting, source, value, err);
 }
 
@@ -268,7 +269,7 @@ static enum pod_code config_file(struct config_reader *reader, const char *path,
         code = pod_err_set(err, POD_REASON_BAD_PARAMETER, "--config '%s': %s",
                            path, strerror(errno));
     free(line);
-    fclose(file);
+    (void)fclose(file);
     config_close_source(reader);
     return code;
 }

@@ -212,7 +212,7 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
         podd_welcome(podd);
     flags_log_listening("podd", api_server_address(podd->server));
     printf("listening on %s\n", api_server_address(podd->server));
-    fflush(stdout);
+    (void)fflush(stdout);
     process_await_end(podd_hang_up, podd);
     podd_drain(podd);
     flags_log_stop("podd");
@@ -239,7 +239,7 @@ static int podd_help(void)
 
 static int podd_fail(int exit_code, const struct pod_err *err)
 {
-    fprintf(stderr, "podd: %s\n", err->text);
+    (void)fprintf(stderr, "podd: %s\n", err->text);
     return exit_code;
 }
 

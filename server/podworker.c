@@ -211,7 +211,7 @@ enum {
 
 static int podworker_usage(const char *text)
 {
-    fprintf(stderr, "podworker: %s\n", text);
+    (void)fprintf(stderr, "podworker: %s\n", text);
     return PODWORKER_EXIT_USAGE;
 }
 
@@ -262,10 +262,11 @@ static int podworker_check(const struct podworker_settings *settings)
         return podworker_usage("--tls-client-ca needs --tls-cert");
     if (settings->tls_cert == NULL && !settings->insecure &&
         !flags_is_loopback(listen)) {
-        fprintf(stderr,
-                "podworker: --listen '%s': plain text beyond loopback needs "
-                "--tls-cert and --tls-key, or --insecure\n",
-                listen);
+        (void)fprintf(
+            stderr,
+            "podworker: --listen '%s': plain text beyond loopback needs "
+            "--tls-cert and --tls-key, or --insecure\n",
+            listen);
         return PODWORKER_EXIT_USAGE;
     }
     if (podworker_check_files(settings, &err) != POD_OK)
@@ -457,7 +458,7 @@ static enum pod_code podworker_serve(struct podworker *program,
         podworker_log_start(&program->settings);
         flags_log_listening("podworker", rpc_server_address(program->server));
         printf("listening on %s\n", rpc_server_address(program->server));
-        fflush(stdout);
+        (void)fflush(stdout);
         process_await_end(NULL, NULL);
         flags_log_drain("podworker");
     }
@@ -495,7 +496,7 @@ static int podworker_run(struct podworker *program, int argc, char **argv)
     enum pod_code code = podworker_serve(program, &err);
     if (code == POD_OK)
         return 0;
-    fprintf(stderr, "podworker: %s\n", err.text);
+    (void)fprintf(stderr, "podworker: %s\n", err.text);
     return err.reason == POD_REASON_BAD_PARAMETER ||
                    err.reason == POD_REASON_BAD_VALUE
                ? PODWORKER_EXIT_USAGE

@@ -50,7 +50,7 @@ void process_setup(void)
     // The heaps of threads have no room for blocks of 64 MiB: those would be
     // mapped anew each time, whatever the thresholds say.
     mallopt(M_ARENA_MAX, 1);
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
 }
 
 static void process_on_signal(int number)

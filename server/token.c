@@ -120,7 +120,7 @@ static enum pod_code token_add(const char *path, const char *line,
 
 static int token_usage(const char *text)
 {
-    fprintf(stderr, "podd token add: %s\n", text);
+    (void)fprintf(stderr, "podd token add: %s\n", text);
     return TOKEN_USAGE;
 }
 
@@ -133,21 +133,22 @@ static int token_make(const struct token_settings *settings)
         api_scope_parse(settings->scope, strlen(settings->scope));
 
     if (!api_token_make(token)) {
-        fprintf(stderr, "podd token add: no random bytes\n");
+        (void)fprintf(stderr, "podd token add: no random bytes\n");
         return TOKEN_FAILURE;
     }
     api_token_line(token, scope, line);
     if (token_add(settings->token_file, line, &err) != POD_OK) {
-        fprintf(stderr, "podd token add: %s\n", err.text);
+        (void)fprintf(stderr, "podd token add: %s\n", err.text);
         return TOKEN_FAILURE;
     }
     printf("%s\n", token);
     if (fflush(stdout) == 0)
         return 0;
-    fprintf(stderr,
-            "podd token add: cannot print the token: %s; take its line, the "
-            "last one, out of %s\n",
-            strerror(errno), settings->token_file);
+    (void)fprintf(
+        stderr,
+        "podd token add: cannot print the token: %s; take its line, the "
+        "last one, out of %s\n",
+        strerror(errno), settings->token_file);
     return TOKEN_FAILURE;
 }
 
@@ -179,8 +180,9 @@ int pod_token_main(int argc, const char *const *argv)
     struct token_settings settings = {.help = false};
 
     if (argc < 2 || strcmp(argv[1], "add") != 0) {
-        fprintf(stderr, "podd token: expected 'add': podd token add --scope "
-                        "read|write|admin --token-file FILE\n");
+        (void)fprintf(stderr,
+                      "podd token: expected 'add': podd token add --scope "
+                      "read|write|admin --token-file FILE\n");
         return TOKEN_USAGE;
     }
     int code = token_run(argc - 1, argv + 1, &settings);

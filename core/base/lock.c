@@ -16,7 +16,7 @@ static void lock_must(int result, const char *call, const char *name)
 {
     if (result == 0)
         return;
-    fprintf(stderr, "%s \"%s\": %s\n", call, name, strerror(result));
+    (void)fprintf(stderr, "%s \"%s\": %s\n", call, name, strerror(result));
     abort();
 }
 

@@ -74,8 +74,8 @@ enum pod_code pod_inproc_new(const struct pod_inproc_options *options,
 // gangs are aborted on all hosts. It stays lost until it is revived or
 // reconnected. No effect on a host that is already lost. Any thread; returns at
 // once.
-void pod_inproc_kill(struct pod_driver *driver, const char *why);
+void pod_inproc_kill(struct pod_driver *base, const char *why);
 // A killed host comes back, empty, once what it ran has stopped.
-void pod_inproc_revive(struct pod_driver *driver);
+void pod_inproc_revive(struct pod_driver *base);
 
 #endif

@@ -306,46 +306,46 @@ enum pod_code pod_inproc_no_room(struct inproc *driver, uint32_t core,
 // -------------------------------------------------------------- inproc_calls
 
 // The functions of the driver's table that make calls, as driver.h says.
-void pod_inproc_reset(struct pod_driver *driver,
+void pod_inproc_reset(struct pod_driver *base,
                       const struct pod_driver_call *call);
-void pod_inproc_allocate(struct pod_driver *driver,
+void pod_inproc_allocate(struct pod_driver *base,
                          const struct pod_driver_call *call, uint32_t core,
                          const struct pod_shape *shape, uint64_t bytes);
-void pod_inproc_allocate_tuple(struct pod_driver *driver,
+void pod_inproc_allocate_tuple(struct pod_driver *base,
                                const struct pod_driver_call *call,
                                uint32_t core, const uint64_t *children,
                                size_t child_count);
-void pod_inproc_deallocate(struct pod_driver *driver,
+void pod_inproc_deallocate(struct pod_driver *base,
                            const struct pod_driver_call *call, uint64_t buffer);
-void pod_inproc_write(struct pod_driver *driver,
+void pod_inproc_write(struct pod_driver *base,
                       const struct pod_driver_call *call, uint64_t buffer,
                       uint64_t offset, struct pod_blob *data,
                       size_t data_offset, size_t count);
-void pod_inproc_read(struct pod_driver *driver,
+void pod_inproc_read(struct pod_driver *base,
                      const struct pod_driver_call *call, uint64_t buffer,
                      uint64_t offset, size_t count);
-void pod_inproc_lend(struct pod_driver *driver,
+void pod_inproc_lend(struct pod_driver *base,
                      const struct pod_driver_call *call, uint64_t buffer,
                      uint64_t offset, size_t count);
-void pod_inproc_copy(struct pod_driver *driver,
+void pod_inproc_copy(struct pod_driver *base,
                      const struct pod_driver_call *call, uint64_t from,
                      uint64_t to);
-void pod_inproc_compile(struct pod_driver *driver,
+void pod_inproc_compile(struct pod_driver *base,
                         const struct pod_driver_call *call,
                         enum pod_program_format format,
                         struct pod_blob *program, uint32_t replicas);
-void pod_inproc_free_program(struct pod_driver *driver,
+void pod_inproc_free_program(struct pod_driver *base,
                              const struct pod_driver_call *call,
                              uint64_t program);
-void pod_inproc_load(struct pod_driver *driver,
+void pod_inproc_load(struct pod_driver *base,
                      const struct pod_driver_call *call, uint32_t core,
                      uint64_t program);
-void pod_inproc_unload(struct pod_driver *driver,
+void pod_inproc_unload(struct pod_driver *base,
                        const struct pod_driver_call *call, uint64_t load);
-void pod_inproc_execute(struct pod_driver *driver,
+void pod_inproc_execute(struct pod_driver *base,
                         const struct pod_driver_call *call,
                         const struct pod_driver_execute *execute);
-void pod_inproc_cancel(struct pod_driver *driver, uint64_t op);
+void pod_inproc_cancel(struct pod_driver *base, uint64_t op);
 
 // --------------------------------------------------------------- inproc_task
 

@@ -288,8 +288,8 @@ static enum pod_code literal_values(struct text *t,
     return code;
 }
 
-// Hands the elements to the field of the type.
-static void literal_set_field(Xla__LiteralProto *literal, enum pod_type type,
+// Hands the elements to the field of the type; false: it has none.
+static bool literal_set_field(Xla__LiteralProto *literal, enum pod_type type,
                               size_t elements, void *data)
 {
     ProtobufCBinaryData bytes = {elements * pod_type_bytes(type), data};
@@ -297,11 +297,11 @@ static void literal_set_field(Xla__LiteralProto *literal, enum pod_type type,
     case POD_TYPE_##name:                                                      \
         literal->n_##field = elements * (count);                               \
         literal->field = data;                                                 \
-        break
+        return true
 #define LITERAL_BYTES(name, field)                                             \
     case POD_TYPE_##name:                                                      \
         literal->field = bytes;                                                \
-        break
+        return true
     switch ((int)type) {
         LITERAL_FIELD(PRED, preds, 1);
         LITERAL_FIELD(S32, s32s, 1);
@@ -321,7 +321,7 @@ static void literal_set_field(Xla__LiteralProto *literal, enum pod_type type,
         LITERAL_BYTES(S4, s4s);
         LITERAL_BYTES(U4, u4s);
     default:
-        break;
+        return false;
     }
 #undef LITERAL_FIELD
 #undef LITERAL_BYTES
@@ -330,10 +330,8 @@ static void literal_set_field(Xla__LiteralProto *literal, enum pod_type type,
 static bool literal_readable(enum pod_type type)
 {
     Xla__LiteralProto probe = XLA__LITERAL_PROTO__INIT;
-    Xla__LiteralProto empty = XLA__LITERAL_PROTO__INIT;
-    unsigned char byte = 0;
-    literal_set_field(&probe, type, 1, &byte);
-    return memcmp(&probe, &empty, sizeof(probe)) != 0;
+
+    return literal_set_field(&probe, type, 0, NULL);
 }
 
 // The collected elements in the order of the layout, in the arena.
@@ -350,7 +348,7 @@ static enum pod_code literal_store(struct text *t,
     if (elements > 0)
         pod_layout_from_row_major(shape, t->bytes.items, data);
     if (shape->type != POD_TYPE_PRED) {
-        literal_set_field(literal, shape->type, elements, data);
+        (void)literal_set_field(literal, shape->type, elements, data);
         return POD_OK;
     }
     preds = pod_hlo_arena_alloc(t->arena, elements, sizeof(*preds));
@@ -358,7 +356,7 @@ static enum pod_code literal_store(struct text *t,
         return pod_text_no_memory(t);
     for (size_t i = 0; i < elements; i++)
         preds[i] = data[i];
-    literal_set_field(literal, shape->type, elements, preds);
+    (void)literal_set_field(literal, shape->type, elements, preds);
     return POD_OK;
 }
 

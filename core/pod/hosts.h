@@ -113,18 +113,17 @@ pod_topology_core(const struct pod_topology_view *view, uint32_t id);
 
 // Errors of every function that names a host: NOT_FOUND, EXPIRED (it was
 // removed).
-enum pod_code pod_cordon(struct pod *pod, uint32_t host, bool cordon,
+enum pod_code pod_cordon(struct pod *pod, uint32_t id, bool cordon,
                          struct pod_err *err)
     __attribute__((warn_unused_result));
-enum pod_code pod_reconnect(struct pod *pod, uint32_t host, struct pod_err *err)
+enum pod_code pod_reconnect(struct pod *pod, uint32_t id, struct pod_err *err)
     __attribute__((warn_unused_result));
 
 // Registers the waiter and returns true, unless the host is drained (DRAINED is
 // TRUE), was removed, or the pod is draining. A registered waiter is woken
 // once, when one of these becomes true; pod_wait_remove and pod_take_woken work
 // for it as for any other.
-bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter,
-                      uint32_t host);
+bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter, uint32_t id);
 
 // ---------------------------------------------------------- hosts at run time
 
@@ -151,7 +150,7 @@ enum pod_code pod_join_host(struct pod *pod, const char *address,
 // thread of the host's own. Refused with IN_USE while operations are open on it
 // or buffers or loads live there, unless `force`: then it is as if the host had
 // been lost.
-enum pod_code pod_remove_host(struct pod *pod, uint32_t host, bool force,
+enum pod_code pod_remove_host(struct pod *pod, uint32_t id, bool force,
                               struct pod_err *err)
     __attribute__((warn_unused_result));
 

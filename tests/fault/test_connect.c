@@ -101,14 +101,14 @@ static void sleepers_stop(void)
 // ---------------------------------------------------- gRPC's calls of the libc
 
 // gRPC calls it after connect(), and then looks at errno.
-int epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
+int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
     int (*real)(int, int, int, struct epoll_event *) = NULL;
     bool connecting = errno == EINPROGRESS;
     void *function = dlsym(RTLD_NEXT, "epoll_ctl");
 
     memcpy(&real, &function, sizeof(real));
-    int result = real(epoll, what, fd, event);
+    int result = real(epfd, op, fd, event);
     if (connecting && atomic_load(&sleepers.sleep))
         sleepers_wake();
     return result;

@@ -316,7 +316,7 @@ void fake_ready(struct pod_driver *driver)
     struct pod_driver_info info = {
         .platform = "fake",
         .version = "1",
-        .accepts = (1u << POD_FORMAT_COUNT) - 1,
+        .accepts = (1U << POD_FORMAT_COUNT) - 1,
         .features =
             POD_DRIVER_CANCEL | POD_DRIVER_FREE_PROGRAM | fake->features,
         .host_count = 1,

@@ -123,8 +123,8 @@ static void test_few_chunks_are_held_however_small(void **state)
     struct calls calls = {0};
     struct pod_stream *stream = new_stream(1000, &calls);
 
-    for (unsigned char i = 1; i < POD_STREAM_CHUNKS; i++)
-        assert_true(pod_stream_push(stream, new_chunk(1, i)));
+    for (int i = 1; i < POD_STREAM_CHUNKS; i++)
+        assert_true(pod_stream_push(stream, new_chunk(1, (unsigned char)i)));
     assert_false(pod_stream_push(stream, new_chunk(1, POD_STREAM_CHUNKS)));
     assert_int_equal(calls.resumed, 0);
     pop_chunk(stream, 1, 1);

@@ -212,7 +212,7 @@ static void run_gang(struct plain *plain, uint64_t program,
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t core = i == 0 ? 0 : second_core;
         uint64_t load = fixture_load_on(&plain->fix, program, core);
-        gang->in[i] = buffer_of(plain, core, 10.0f * (float)(i + 1));
+        gang->in[i] = buffer_of(plain, core, 10.0F * (float)(i + 1));
         gang->out[i] = buffer_of(plain, core, 0);
         refs[2 * i] = fixture_buffer(gang->in[i]);
         refs[2 * i + 1] = fixture_buffer(gang->out[i]);

@@ -24,7 +24,7 @@ enum pod_code pod_ref_refuse(const struct pod_ref_builder *builder,
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     code = pod_err_set(err, reason, "instruction \"%s\": %s",
                        instr->proto->name, text);
