@@ -176,6 +176,12 @@ static void podd_hang_up(void *arg)
     api_server_reload(podd->server);
 }
 
+static bool podd_tidy(void *arg)
+{
+    struct podd *podd = arg;
+    return pod_trim(podd->pod);
+}
+
 static void podd_drain(struct podd *podd)
 {
     process_end_begins("podd", 0);
@@ -213,7 +219,8 @@ static enum pod_code podd_serve(struct podd *podd, struct pod_err *err)
     flags_log_listening("podd", api_server_address(podd->server));
     printf("listening on %s\n", api_server_address(podd->server));
     (void)fflush(stdout);
-    process_await_end(podd_hang_up, podd);
+    process_await_end(&(struct process_calls){
+        .hang_up = podd_hang_up, .tidy = podd_tidy, .arg = podd});
     podd_drain(podd);
     flags_log_stop("podd");
     return POD_OK;

@@ -459,7 +459,7 @@ static enum pod_code podworker_serve(struct podworker *program,
         flags_log_listening("podworker", rpc_server_address(program->server));
         printf("listening on %s\n", rpc_server_address(program->server));
         (void)fflush(stdout);
-        process_await_end(NULL, NULL);
+        process_await_end(&(struct process_calls){.arg = NULL});
         flags_log_drain("podworker");
     }
     process_end_begins("worker", PODWORKER_EXIT_FAILURE);

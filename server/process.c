@@ -29,6 +29,11 @@ enum {
 // What comes through the pipe.
 enum { PROCESS_END = 't', PROCESS_HANG_UP = 'h', PROCESS_QUIT = 'q' };
 
+struct process_memory {
+    struct pod_mem_watch watch;
+    bool untidy; // tidy is to be called
+};
+
 static int process_pipe[2] = {-1, -1};
 
 static struct {
@@ -90,15 +95,30 @@ static char process_next(int timeout_ms)
     return byte;
 }
 
-void process_await_end(void (*hang_up)(void *arg), void *arg)
+// First what is free already, as it may be much; what is tidied up then is
+// little, and may have to wait.
+static void process_tidy(struct process_memory *memory,
+                         const struct process_calls *calls)
 {
-    struct pod_mem_watch memory = {.most = 0};
+    bool due = pod_mem_watch_due(&memory->watch, pod_mem_live());
+    bool tidied = !due && memory->untidy && calls->tidy(calls->arg);
+    if (due)
+        memory->untidy = calls->tidy != NULL;
+    if (tidied)
+        memory->untidy = false;
+    if (due || tidied)
+        malloc_trim(0);
+}
+
+void process_await_end(const struct process_calls *calls)
+{
+    struct process_memory memory = {.untidy = false};
     char byte;
     while ((byte = process_next(PROCESS_TIDY_MS)) != PROCESS_END) {
-        if (byte == PROCESS_HANG_UP && hang_up != NULL)
-            hang_up(arg);
-        if (byte == 0 && pod_mem_watch_due(&memory, pod_mem_live()))
-            malloc_trim(0);
+        if (byte == PROCESS_HANG_UP && calls->hang_up != NULL)
+            calls->hang_up(calls->arg);
+        if (byte == 0)
+            process_tidy(&memory, calls);
     }
 }
 

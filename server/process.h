@@ -4,6 +4,8 @@
 #ifndef POD_SERVER_PROCESS_H
 #define POD_SERVER_PROCESS_H
 
+#include <stdbool.h>
+
 #include "core/base/err.h"
 
 // As many descriptors as the system allows, a heap that keeps big blocks, and
@@ -15,9 +17,16 @@ void process_setup(void);
 // what they are to end is made. INTERNAL: no pipe.
 enum pod_code process_catch_signals(struct pod_err *err)
     __attribute__((warn_unused_result));
-// Returns when the process is asked to end. SIGHUP calls hang_up meanwhile, if
-// that is not NULL.
-void process_await_end(void (*hang_up)(void *arg), void *arg);
+// What is called meanwhile, each if it is not NULL.
+struct process_calls {
+    void (*hang_up)(void *arg); // SIGHUP
+    // Much less memory is in use than before: gives back to the heap what it
+    // can. False: it could not, and is asked again.
+    bool (*tidy)(void *arg);
+    void *arg;
+};
+// Returns when the process is asked to end.
+void process_await_end(const struct process_calls *calls);
 
 // From here on one more signal ends the process at once with this exit code,
 // whatever it waits for. Without a thread for that, none does.

@@ -7,7 +7,11 @@
 
 #include "core/base/mem.h"
 
-enum { MAP_FIRST_CAPACITY = 16 }; // a power of two, as all capacities
+enum {
+    MAP_FIRST_CAPACITY = 16, // a power of two, as all capacities
+    MAP_EMPTY_CAPACITY_MAX =
+        64 * 1024, // growing again costs little beside them
+};
 
 // Keys are often consecutive numbers: spread them over all bits.
 static size_t map_home(uint64_t key, size_t mask)
@@ -128,6 +132,8 @@ void *pod_map_remove(struct pod_map *map, uint64_t key)
     void *value = slot->value;
     map_close_gap(map, (size_t)(slot - map->slots));
     map->count--;
+    if (map->count == 0 && map->capacity > MAP_EMPTY_CAPACITY_MAX)
+        pod_map_fini(map);
     return value;
 }
 

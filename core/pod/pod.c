@@ -342,6 +342,18 @@ void pod_await_idle(struct pod *pod, int64_t timeout_ns)
     pod_end_all(pod);
 }
 
+bool pod_trim(struct pod *pod)
+{
+    pod_mutex_lock(&pod->lock);
+    bool trimmed = pod_sched_trim(pod->sched);
+    struct pod_edges edges = pod->edges;
+    pod->edges = (struct pod_edges){.count = 0};
+    pod_mutex_unlock(&pod->lock);
+    pod_free(edges.items);
+    pod_free(edges.deps);
+    return trimmed;
+}
+
 // ------------------------------------------------------------------------ end
 
 void pod_stop(struct pod *pod)

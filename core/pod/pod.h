@@ -82,6 +82,11 @@ void pod_drain(struct pod *pod);
 // CANCELLED with DRAIN_TIMEOUT.
 void pod_await_idle(struct pod *pod, int64_t timeout_ns);
 
+// Gives back to the heap what the operations of the past took, if none is left
+// that has not settled; else false. What is needed of it is taken anew, so call
+// it when there is much less to do than before. Any thread.
+bool pod_trim(struct pod *pod);
+
 // Stops all threads and closes all drivers. No other call may be going on.
 void pod_stop(struct pod *pod);
 // After pod_stop (or instead of pod_start). NULL is allowed.

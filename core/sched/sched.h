@@ -151,6 +151,10 @@ enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
                                 size_t lane_count, struct pod_err *err)
     __attribute__((warn_unused_result));
 
+// Gives back the memory of all nodes that ever were, if there is none now; else
+// false. Afterwards there are no effects.
+bool pod_sched_trim(struct pod_sched *sched);
+
 // Makes one step, and leaves what it brought in pod_sched_effects. SUBMIT
 // gives the node in *out_node (else out_node may be NULL). The only
 // failure is OUT_OF_MEMORY of a SUBMIT, which changes nothing.
@@ -187,8 +191,8 @@ static inline void pod_sched_expect(const struct pod_sched_node *node)
 }
 
 // Where the effects of the last step stand: the same place as long as the
-// scheduler lives. What stands there holds until the next step or
-// pod_sched_reserve. A node gives one effect a step at most, its bits merged. A
+// scheduler lives. What stands there holds until the next step,
+// pod_sched_reserve or pod_sched_trim. A node gives one effect a step at most, its bits merged. A
 // cause comes before what it brought. A SUBMIT that failed has none.
 const struct pod_sched_effects *
 pod_sched_effects(const struct pod_sched *sched);

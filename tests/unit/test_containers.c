@@ -56,6 +56,33 @@ static void test_map(void **state)
     pod_map_fini(NULL);
 }
 
+// An empty map keeps a little, but not what it took to be large.
+static void test_map_that_was_large(void **state)
+{
+    enum { LITTLE = 1000, MANY = 100000 };
+    struct pod_map map = {.slots = NULL};
+    int value;
+
+    (void)state;
+    for (uint64_t key = 1; key <= LITTLE; key++)
+        assert_true(pod_map_put(&map, key, &value));
+    size_t little = map.capacity;
+    for (uint64_t key = 1; key <= LITTLE; key++)
+        assert_ptr_equal(pod_map_remove(&map, key), &value);
+    assert_int_equal(map.capacity, little);
+    for (uint64_t key = 1; key <= MANY; key++)
+        assert_true(pod_map_put(&map, key, &value));
+    for (uint64_t key = 1; key < MANY; key++)
+        assert_ptr_equal(pod_map_remove(&map, key), &value);
+    assert_true(map.capacity > MANY);
+    assert_ptr_equal(pod_map_remove(&map, MANY), &value);
+    assert_int_equal(map.capacity, 0);
+    assert_null(pod_map_get(&map, MANY));
+    assert_true(pod_map_put(&map, MANY, &value));
+    assert_ptr_equal(pod_map_get(&map, MANY), &value);
+    pod_map_fini(&map);
+}
+
 static void test_map_walk(void **state)
 {
     struct pod_map map = {.slots = NULL};
@@ -226,10 +253,14 @@ static void test_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),    cmocka_unit_test(test_map_walk),
-        cmocka_unit_test(test_map_at), cmocka_unit_test(test_map_failure),
-        cmocka_unit_test(test_heap),   cmocka_unit_test(test_heap_limits),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_map_walk),
+        cmocka_unit_test(test_map_at),
+        cmocka_unit_test(test_map_failure),
+        cmocka_unit_test(test_heap),
+        cmocka_unit_test(test_heap_limits),
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_map_that_was_large),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -358,6 +358,23 @@ static void test_no_memory_changes_nothing(void **state)
     fixture_run(fix);
 }
 
+static void test_memory_is_given_back_between_operations(void **state)
+{
+    struct fixture *fix = *state;
+
+    for (int round = 0; round < 2; round++) {
+        uint64_t buffer = fixture_allocate(fix, 0, 8);
+        uint64_t write = fixture_write(fix, buffer, 0, 8);
+        assert_false(pod_trim(fix->pod));
+        fixture_run(fix);
+        assert_state(fix, write, "SUCCEEDED");
+        long most = pod_mem_live();
+        assert_true(pod_trim(fix->pod));
+        assert_true(pod_mem_live() < most);
+        assert_state(fix, write, "SUCCEEDED");
+    }
+}
+
 int main(void)
 {
 #define TEST(name)                                                             \
@@ -376,6 +393,7 @@ int main(void)
         TEST(test_tuples_hold_their_children),
         TEST(test_after_and_run_on_failure),
         TEST(test_no_memory_changes_nothing),
+        TEST(test_memory_is_given_back_between_operations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

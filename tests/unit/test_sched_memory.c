@@ -28,7 +28,17 @@ struct fixture {
     struct pod_sched_node *first;
 };
 
-static void fixture_init(struct fixture *fixture)
+static struct pod_sched *new_with_lanes(void)
+{
+    struct pod_sched *sched = pod_sched_new();
+
+    assert_non_null(sched);
+    for (uint32_t i = 0; i < LANES; i++)
+        assert_int_equal(pod_sched_add_lane(sched, 1), i);
+    return sched;
+}
+
+static void submit_first(struct fixture *fixture)
 {
     struct pod_sched_event event = {
         .kind = POD_SCHED_SUBMIT,
@@ -37,12 +47,14 @@ static void fixture_init(struct fixture *fixture)
         .lane_count = 1,
     };
 
-    fixture->sched = pod_sched_new();
-    assert_non_null(fixture->sched);
-    for (uint32_t i = 0; i < LANES; i++)
-        assert_int_equal(pod_sched_add_lane(fixture->sched, 1), i);
     assert_int_equal(
         pod_sched_step(fixture->sched, &event, &fixture->first, NULL), POD_OK);
+}
+
+static void fixture_init(struct fixture *fixture)
+{
+    fixture->sched = new_with_lanes();
+    submit_first(fixture);
 }
 
 static uint32_t dependents(const struct pod_sched *sched,
@@ -113,8 +125,7 @@ static void check_gang(struct fixture *fixture, struct pod_sched_node *gang)
     assert_true(pod_sched_node_launched(gang));
     done.node = gang;
     assert_int_equal(pod_sched_step(fixture->sched, &done, NULL, NULL), POD_OK);
-    assert_int_equal(fixture->sched->nodes.spare,
-                     fixture->sched->nodes.per_chunk);
+    assert_int_equal(pod_sched_pool_taken(&fixture->sched->nodes), 0);
 }
 
 // Each allocation that the submit makes fails once.
@@ -296,6 +307,34 @@ static void test_first_submit(void **state)
     pod_sched_free(sched);
 }
 
+// What nodes took is given back when there is none, and taken anew.
+static void test_trim(void **state)
+{
+    struct fixture fixture = {.sched = new_with_lanes()};
+    long least = pod_mem_live();
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        struct pod_sched_node *gang = NULL;
+        submit_first(&fixture);
+        assert_int_equal(submit_gang(&fixture, &gang, NULL), POD_OK);
+        size_t chunk = fixture.sched->nodes.per_chunk;
+        assert_int_equal(
+            pod_sched_reserve(fixture.sched, 2 * chunk, 0, NULL, 0, NULL),
+            POD_OK);
+        assert_int_equal(fixture.sched->nodes.chunk_count, 3);
+        long most = pod_mem_live();
+        assert_false(pod_sched_trim(fixture.sched));
+        assert_int_equal(pod_mem_live(), most);
+        check_gang(&fixture, gang);
+        assert_true(pod_sched_trim(fixture.sched));
+        assert_int_equal(pod_mem_live(), least);
+        assert_int_equal(pod_sched_effects(fixture.sched)->count, 0);
+        assert_int_equal(pod_sched_next_deadline(fixture.sched), POD_NEVER);
+    }
+    pod_sched_free(fixture.sched);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_queue_growth),
         cmocka_unit_test(test_deadline_growth),
         cmocka_unit_test(test_effects_growth),
+        cmocka_unit_test(test_trim),
         cmocka_unit_test(test_new),
         cmocka_unit_test(test_first_submit),
     };
