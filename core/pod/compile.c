@@ -240,35 +240,44 @@ bool pod_compile_interrupt_locked(struct pod *pod, struct pod_op *op,
 
 // -------------------------------------------------------------------- answers
 
+// The first compile as a whole has failed, for the first failure there is.
+static void compile_keep_failure(struct pod_compiled *compiled,
+                                 const struct pod_answer *answer)
+{
+    if (answer->failure != NULL)
+        answer->failure->root = compiled->leader == NULL
+                                    ? compiled->number
+                                    : compiled->leader->number;
+    if (compiled->failed || compiled->done)
+        return;
+    compiled->failed = true;
+    compiled->failed_as = answer->state;
+    if (answer->failure != NULL)
+        compiled->failure = pod_failure_ref(answer->failure);
+}
+
 static void compile_keep_answer(struct pod_compiled *compiled,
                                 struct pod_compiled_host *host,
                                 struct pod_answer *answer)
 {
-    if (answer->state == POD_SCHED_SUCCEEDED) {
+    if (answer->state == POD_SCHED_SUCCEEDED || answer->done) {
         host->state = POD_COMPILED_READY;
         if (answer->has_shape && !compiled->has_shape) {
             compiled->shape = answer->shape;
             compiled->has_shape = true;
             answer->has_shape = false;
         }
+        // A shape for which there was no memory is of no use a second time.
+        if (answer->done && !compiled->has_shape)
+            compile_keep_failure(compiled, answer);
         return;
     }
     host->state = POD_COMPILED_FAILED;
     host->failed_as = answer->state;
+    compile_keep_failure(compiled, answer);
     pod_failure_unref(host->failure);
     host->failure = answer->failure;
     answer->failure = NULL;
-    if (host->failure != NULL) {
-        host->failure->root = compiled->leader == NULL
-                                  ? compiled->number
-                                  : compiled->leader->number;
-    }
-    if (compiled->failed || compiled->done)
-        return;
-    compiled->failed = true;
-    compiled->failed_as = answer->state;
-    if (host->failure != NULL)
-        compiled->failure = pod_failure_ref(host->failure);
 }
 
 // LOADs that waited for their host to compile again.

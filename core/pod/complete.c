@@ -94,6 +94,7 @@ static struct pod_answer complete_answer(const struct pod_call *call,
         pod_program_shape_copy(result->shape, &answer.shape, &err) == POD_OK;
     if (!answer.has_shape) {
         answer.state = POD_SCHED_FAILED;
+        answer.done = true;
         answer.failure = pod_failure_new(call->pod, call->op, &err, false);
     }
     return answer;

@@ -15,6 +15,9 @@ struct pod_answer {
     struct pod_blob *data;
     bool has_shape;
     struct pod_program_shape shape;
+    // FAILED only because there was no memory here for what the host answered:
+    // it has done what it was asked for.
+    bool done;
 };
 
 void pod_call_started(void *arg); // struct pod_call

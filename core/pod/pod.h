@@ -272,7 +272,8 @@ enum pod_cancel_cascade { POD_CASCADE_NONE, POD_CASCADE_DEPENDENTS };
 
 // Cancels an operation. *out_again: it was cancelled before (not an error).
 // A graph's operation takes all of its operations with it: those that have not
-// begun end CANCELLED at once. Errors: NOT_FOUND, EXPIRED, ALREADY_FINISHED.
+// begun end CANCELLED at once. Errors: NOT_FOUND, EXPIRED, ALREADY_FINISHED,
+// OUT_OF_MEMORY.
 enum pod_code pod_cancel(struct pod *pod, uint64_t number,
                          enum pod_cancel_cascade cascade, const char *reason,
                          bool *out_again, struct pod_err *err)

@@ -27,6 +27,7 @@ struct fake_driver {
     struct fake_entry open[FAKE_MAX_OPEN];
     size_t open_count;
     size_t counts[FAKE_KINDS];
+    size_t reconnects;
     struct pod_shape parameter;
     struct pod_shape result;
 };
@@ -118,7 +119,11 @@ static void fake_op_reset(struct pod_driver *driver,
 
 static void fake_op_reconnect(struct pod_driver *driver)
 {
-    (void)driver;
+    struct fake_driver *fake = fake_of(driver);
+
+    pthread_mutex_lock(&fake->lock);
+    fake->reconnects++;
+    pthread_mutex_unlock(&fake->lock);
 }
 
 static void fake_op_allocate(struct pod_driver *driver,
@@ -396,6 +401,16 @@ size_t fake_count(struct pod_driver *driver, enum fake_kind kind)
     return count;
 }
 
+size_t fake_reconnects(struct pod_driver *driver)
+{
+    struct fake_driver *fake = fake_of(driver);
+
+    pthread_mutex_lock(&fake->lock);
+    size_t count = fake->reconnects;
+    pthread_mutex_unlock(&fake->lock);
+    return count;
+}
+
 void fake_start(struct pod_driver *driver, uint64_t op)
 {
     struct fake_driver *fake = fake_of(driver);
@@ -422,9 +437,10 @@ static void fake_answer(struct fake_driver *fake, struct fake_entry *entry,
         result.shape = &shape;
     if (entry->call.kind == FAKE_READ) {
         result.data = pod_blob_new(entry->call.count);
-        assert(result.data != NULL);
+        if (result.data == NULL)
+            pod_err_set(&result.err, POD_REASON_OUT_OF_MEMORY, "no memory");
         // Each byte tells where it came from.
-        for (size_t i = 0; i < entry->call.count; i++)
+        for (size_t i = 0; result.data != NULL && i < entry->call.count; i++)
             result.data->data[i] =
                 (unsigned char)(entry->call.offset + i + entry->call.handle);
     }
