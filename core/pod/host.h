@@ -33,6 +33,7 @@ struct pod_host {
     struct pod_list cordon_link; // in pod->cordoned
     bool answered;               // has become ready or failed once
     bool refused;                // LOST for what it said of itself
+    bool starved;                // the same, but only for want of memory here
     bool opening; // the driver is being opened by whoever added it
     bool removed;
     bool ended;           // removed, and its driver is no more

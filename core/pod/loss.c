@@ -11,6 +11,7 @@
 #include "core/pod/effect.h"
 #include "core/pod/failure.h"
 #include "core/pod/hazard.h"
+#include "core/pod/outbox.h"
 #include "core/pod/settle.h"
 
 // ----------------------------------------------------------------------- ready
@@ -36,6 +37,7 @@ static enum pod_code loss_ready(struct pod *pod, struct pod_host *host,
     else if (!host->answered)
         pod_topology_failed_locked(pod, host);
     host->refused = code != POD_OK;
+    host->starved = host->refused && err->reason == POD_REASON_OUT_OF_MEMORY;
     if (code == POD_OK) {
         host->incarnation++;
         host->state = host->cordoned ? POD_HOST_CORDONED : POD_HOST_READY;
@@ -100,6 +102,10 @@ static void loss_on_heartbeat(void *arg, const struct pod_driver_load *load)
     host->heartbeat_wall_ns = pod_clock_wall(&pod->options.clock);
     host->load = now;
     pod_owed_ask_locked(pod, host, &after);
+    // It says again what it is, for which there may be memory by now.
+    if (host->starved)
+        pod_outbox_reconnect_locked(host, &after);
+    host->starved = false;
     pod_leave(pod, &after);
 }
 
@@ -246,6 +252,7 @@ void pod_loss_locked(struct pod *pod, struct pod_host *host,
     host->state = POD_HOST_LOST;
     host->load.known = false;
     host->refused = false;
+    host->starved = false;
     loss_remember(pod, host, err);
     if (!host->answered)
         pod_topology_failed_locked(pod, host);

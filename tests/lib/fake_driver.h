@@ -54,6 +54,8 @@ void fake_set_features(struct pod_driver *driver, unsigned features);
 // The host becomes ready, or is lost; then open calls are answered lost.
 void fake_ready(struct pod_driver *driver);
 void fake_lose(struct pod_driver *driver, const char *why);
+// How often it was told to open a new connection; it does not do so by itself.
+size_t fake_reconnects(struct pod_driver *driver);
 // A sign of life.
 void fake_beat(struct pod_driver *driver);
 

@@ -474,11 +474,45 @@ static void test_one_change_tells_of_a_removal(void **unused)
     tear_down(&fix);
 }
 
+// There was no memory for what it says of itself: it is asked again, once for
+// each time, until there is.
+static void test_a_host_without_a_record_is_asked_again(void **unused)
+{
+    struct fixture fix;
+    int refused = 0;
+
+    (void)unused;
+    fixture_init(&fix, 1);
+    (void)must_join(&fix, "far:1");
+    fake_beat(fix.host[1]);
+    assert_int_equal(fake_reconnects(fix.host[1]), 0);
+    while (state_of(&fix, 1) != POD_HOST_READY) {
+        pod_mem_fail_after(refused, 1);
+        fake_ready(fix.host[1]);
+        pod_mem_fail_after(-1, 0);
+        if (state_of(&fix, 1) == POD_HOST_READY)
+            break;
+        assert_int_equal(state_of(&fix, 1), POD_HOST_LOST);
+        refused++;
+        fake_beat(fix.host[1]);
+        fake_beat(fix.host[1]);
+        assert_int_equal(fake_reconnects(fix.host[1]), refused);
+    }
+    assert_true(refused > 1);
+    fake_beat(fix.host[1]);
+    assert_int_equal(fake_reconnects(fix.host[1]), refused);
+    uint64_t buffer = fixture_allocate(&fix, 3, 8);
+    fake_run(fix.host[1]);
+    assert_state(&fix, buffer, "SUCCEEDED");
+    tear_down(&fix);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_host_is_added),
         cmocka_unit_test(test_an_address_is_there_once),
+        cmocka_unit_test(test_a_host_without_a_record_is_asked_again),
         cmocka_unit_test(test_what_cannot_be_made_takes_no_id),
         cmocka_unit_test(test_there_are_only_so_many),
         cmocka_unit_test(test_a_host_in_use_stays),
