@@ -255,19 +255,19 @@ static void use_programs_early(struct fixture *fix)
 // What an execution puts out turns out to be a tuple once it was compiled.
 static void use_tuples(struct fixture *fix)
 {
-    uint64_t input = ask_allocate(fix, 0);
+    uint64_t value = ask_allocate(fix, 0);
     uint64_t program = ask_compile(fix, 1);
     uint64_t load = ask_load(fix, program, 0);
-    uint64_t made = ask_execute(fix, load, input, 0);
-    uint64_t tuple = made == 0 ? 0 : made - 1;
+    uint64_t made = ask_execute(fix, load, value, 0);
+    uint64_t early = made == 0 ? 0 : made - 1;
     // Who uses it so early will use its parts, but a tuple has no bytes.
-    (void)ask_execute(fix, load, tuple, input);
-    (void)ask_read(fix, tuple);
-    (void)ask_free(fix, fixture_buffer(tuple));
-    made = ask_execute(fix, load, input, 0);
+    (void)ask_execute(fix, load, early, value);
+    (void)ask_read(fix, early);
+    (void)ask_free(fix, fixture_buffer(early));
+    made = ask_execute(fix, load, value, 0);
     fixture_run(fix);
     if (made != 0)
-        (void)ask_tuple(fix, made - 1, input);
+        (void)ask_tuple(fix, made - 1, value);
     fixture_run(fix);
 }
 
