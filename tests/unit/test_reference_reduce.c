@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce of the reference device: axes, types, any computation and its order.
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -199,6 +200,40 @@ static void test_reduce_empty(void **state)
            REF(F32, want));
 }
 
+// Ones between numbers beside which they vanish.
+static void test_reduce_f64_sum(void **state)
+{
+    enum { COUNT = 1003, COLUMNS = 300 };
+    static double line[COUNT];
+    static double rows[COUNT * COLUMNS];
+    static double want[COLUMNS];
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        const double ends = i == 0 ? 0x1p60 : -0x1p60;
+        line[i] = i == 0 || i == COUNT - 1 ? ends : 1;
+        for (int j = 0; j < COLUMNS; j++)
+            rows[i * COLUMNS + j] = (j + 1) * line[i];
+    }
+    for (int j = 0; j < COLUMNS; j++)
+        want[j] = (j + 1) * (double)(COUNT - 2);
+    check1(REDUCE("f64", "add", "[1003]", "[]", "0", "0"), REF(F64, line),
+           (struct ref_array){POD_TYPE_F64, want, sizeof(double)});
+    check1(REDUCE("f64", "add", "[1003,300]", "[300]", "0", "0"),
+           REF(F64, rows), REF(F64, want));
+}
+
+static void test_reduce_f64_specials(void **state)
+{
+    const double in[] = {INFINITY, 1,       -1, INFINITY, 2,    -INFINITY,
+                         DBL_MAX,  DBL_MAX, 1,  -0.0,     -0.0, -0.0};
+    const double want[] = {INFINITY, NAN, INFINITY, -0.0};
+
+    (void)state;
+    check1(REDUCE("f64", "add", "[4,3]", "[4]", "-0.0", "1"), REF(F64, in),
+           REF(F64, want));
+}
+
 // Affine functions f(x) = scale * x + shift, one after the other: associative,
 // but the order counts.
 static void check_affine(int count, const char *shape, const char *dims)
@@ -286,6 +321,8 @@ int main(void)
         cmocka_unit_test(test_reduce_any),
         cmocka_unit_test(test_reduce_swaps),
         cmocka_unit_test(test_reduce_empty),
+        cmocka_unit_test(test_reduce_f64_sum),
+        cmocka_unit_test(test_reduce_f64_specials),
         cmocka_unit_test(test_reduce_order),
         cmocka_unit_test(test_reduce_any_bf16),
     };

@@ -114,7 +114,7 @@ static void reduce_lines(const struct reduce_simple *simple, const char *in,
 {
     const struct reduce_walk *walk = &simple->walk;
     struct reduce_place stay = {.offset = 0};
-    uint64_t acc;
+    struct pod_ref_acc acc;
 
     do {
         struct reduce_place go = {.offset = stay.offset};
@@ -134,7 +134,7 @@ static void reduce_columns(const struct reduce_simple *simple, const char *in,
 {
     const struct reduce_walk *walk = &simple->walk;
     struct reduce_place go = {.offset = 0};
-    uint64_t accs[REDUCE_COLUMNS];
+    struct pod_ref_acc accs[REDUCE_COLUMNS];
 
     simple->reducer->begin(accs, init, count);
     do {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device/reference/reducer.h"
 
+#include <math.h>
+
 #include "core/device/reference/half.h"
 #include "core/device/reference/minmax.h"
 
@@ -14,11 +16,11 @@
 
 // Columns: type, storage, accumulator, how an element is widened and an
 // accumulator narrowed.
-#define FLOATS(X)                                                              \
+#define NARROW(X)                                                              \
     X(F16, uint16_t, double, OF_F16, TO_F16)                                   \
     X(BF16, uint16_t, double, OF_BF16, TO_BF16)                                \
-    X(F32, float, double, OF_F32, TO_F32)                                      \
-    X(F64, double, double, PLAIN, PLAIN)
+    X(F32, float, double, OF_F32, TO_F32)
+#define WIDE(X) X(F64, double, double, PLAIN, PLAIN)
 // Sums and products are taken in uint64_t and cut: that is how they wrap.
 #define INTS(X)                                                                \
     X(PRED, uint8_t, uint8_t, PLAIN, PLAIN)                                    \
@@ -28,8 +30,8 @@
     X(S64, int64_t, int64_t, PLAIN, PLAIN)
 
 // Columns: opcode, new value of accumulator x after element y.
+#define SUM(X, type, store) X(ADD, x + y, type, store, double)
 #define FLOAT_OPS(X, type, store)                                              \
-    X(ADD, x + y, type, store, double)                                         \
     X(MULTIPLY, x *y, type, store, double)                                     \
     X(MINIMUM, pod_ref_min(x, y), type, store, double)                         \
     X(MAXIMUM, pod_ref_max(x, y), type, store, double)
@@ -71,7 +73,8 @@
         for (int64_t i = 0; i < count; i++)                                    \
             o[i] = narrow(a[i]);                                               \
     }
-FLOATS(ENDS)
+NARROW(ENDS)
+WIDE(ENDS)
 INTS(ENDS)
 
 // Lines are reduced in so many interleaved parts, because each step of one
@@ -125,22 +128,95 @@ enum { REDUCER_PARTS = 4 };
 
 #define FLOAT_LOOPS(type, store, num, widen, narrow)                           \
     FLOAT_OPS(LOOPS, type, store)
-FLOATS(FLOAT_LOOPS)
+#define SUM_LOOPS(type, store, num, widen, narrow) SUM(LOOPS, type, store)
+NARROW(SUM_LOOPS)
+NARROW(FLOAT_LOOPS)
+WIDE(FLOAT_LOOPS)
 INT_OPS(LOOPS, U8, uint8_t, uint8_t)
 INT_OPS(LOOPS, S32, int32_t, int32_t)
 INT_OPS(LOOPS, U32, uint32_t, uint32_t)
 INT_OPS(LOOPS, S64, int64_t, int64_t)
 PRED_OPS(LOOPS)
 
+// Sums of f64. So many accumulators are so many sums and, behind them, what
+// rounding has taken from each so far.
+static inline void reducer_take(double *sum, double *lost, double y)
+{
+    const double x = *sum;
+    const double both = x + y;
+    const double taken = both - x; // the part of y that is in it
+
+    *sum = both;
+    *lost += (x - (both - taken)) + (y - taken);
+}
+
+static void reducer_begin_sum(void *accs, const void *init, int64_t count)
+{
+    double *sum = accs;
+
+    for (int64_t i = 0; i < count; i++) {
+        sum[i] = *(const double *)init;
+        sum[count + i] = 0;
+    }
+}
+
+static void reducer_line_sum(void *acc, const void *in, int64_t count)
+{
+    const double *a = in;
+    double *o = acc;
+    double sum[REDUCER_PARTS] = {0};
+    double lost[REDUCER_PARTS] = {0};
+    const int64_t whole = count - count % REDUCER_PARTS;
+
+    for (int64_t i = whole; i < count; i++)
+        reducer_take(&o[0], &o[1], a[i]);
+    for (int j = 0; j < REDUCER_PARTS && whole > 0; j++)
+        sum[j] = a[j];
+    for (int64_t i = REDUCER_PARTS; i < whole; i += REDUCER_PARTS) {
+        for (int j = 0; j < REDUCER_PARTS; j++)
+            reducer_take(&sum[j], &lost[j], a[i + j]);
+    }
+    for (int j = 0; j < REDUCER_PARTS && whole > 0; j++) {
+        reducer_take(&o[0], &o[1], sum[j]);
+        o[1] += lost[j];
+    }
+}
+
+static void reducer_rows_sum(void *accs, const void *in, int64_t count)
+{
+    const double *a = in;
+    double *sum = accs;
+    double *lost = sum + count;
+
+    for (int64_t i = 0; i < count; i++)
+        reducer_take(&sum[i], &lost[i], a[i]);
+}
+
+// What is lost near infinity is no number; adding 0 would make +0 of -0.
+static void reducer_end_sum(void *out, const void *accs, int64_t count)
+{
+    const double *sum = accs;
+    const double *lost = sum + count;
+    double *o = out;
+
+    for (int64_t i = 0; i < count; i++)
+        o[i] = isfinite(lost[i]) && lost[i] != 0 ? sum[i] + lost[i] : sum[i];
+}
+
+static const struct pod_ref_reducer reducer_sum = {
+    reducer_begin_sum, reducer_line_sum, reducer_rows_sum, reducer_end_sum};
+
 #define ENTRY(op, value, type, store, num)                                     \
     [POD_TYPE_##type][POD_OP_##op] = &reducer_##op##_##type,
 #define FLOAT_ENTRIES(type, store, num, widen, narrow)                         \
     FLOAT_OPS(ENTRY, type, store)
+#define SUM_ENTRIES(type, store, num, widen, narrow) SUM(ENTRY, type, store)
 
 static const struct pod_ref_reducer
     *const reducer_table[POD_TYPE_COUNT][POD_OP_COUNT] = {
-        FLOATS(FLOAT_ENTRIES) PRED_OPS(ENTRY)
-            INT_OPS(ENTRY, U8, uint8_t, uint8_t)
+        [POD_TYPE_F64][POD_OP_ADD] = &reducer_sum,
+        NARROW(SUM_ENTRIES) NARROW(FLOAT_ENTRIES) WIDE(FLOAT_ENTRIES)
+            PRED_OPS(ENTRY) INT_OPS(ENTRY, U8, uint8_t, uint8_t)
                 INT_OPS(ENTRY, S32, int32_t, int32_t)
                     INT_OPS(ENTRY, U32, uint32_t, uint32_t)
                         INT_OPS(ENTRY, S64, int64_t, int64_t)};

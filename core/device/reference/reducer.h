@@ -8,8 +8,16 @@
 #include "core/hlo/opcode.h"
 #include "core/hlo/shape.h"
 
-// Floats, halves too, are accumulated in double and rounded once; integers in
-// their own type, where they wrap.
+// Room for one accumulator. Where there are several, each function is given all
+// of them.
+struct pod_ref_acc {
+    uint64_t words[2];
+};
+
+// Floats, halves too, are accumulated in double and rounded once. Sums of f64
+// are accumulated with what rounding has taken from them, so that they too are
+// about as good as if rounded once. Integers are accumulated in their own type,
+// where they wrap.
 struct pod_ref_reducer {
     // Makes `count` accumulators from one element.
     void (*begin)(void *accs, const void *init, int64_t count);
