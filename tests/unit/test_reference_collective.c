@@ -139,6 +139,44 @@ static void test_all_reduce(void **state)
                2, in, 2, uneven);
 }
 
+#define HALVES(type)                                                           \
+    REDUCER(type, "add")                                                       \
+    "ENTRY e {\n  a = s32[2] parameter(0)\n  b = " type "[2] convert(a)\n"     \
+    "  c = " type "[2] all-reduce(b), replica_groups={}, to_apply=f\n"         \
+    "  ROOT r = s32[2] convert(c)\n}\n"
+
+// Rounded after each addition, the ones would be lost. The sums are ties, or
+// above them.
+static void test_all_reduce_halves(void **state)
+{
+    const int32_t bf16[] = {256, 256, 1, 1, 1, 1, 1, 2};
+    const int32_t bf16_sums[] = {260, 260, 260, 260, 260, 260, 260, 260};
+    const int32_t f16[] = {2048, 2048, 1, 1, 1, 1, 0, 1};
+    const int32_t f16_sums[] = {2050, 2052, 2050, 2052, 2050, 2052, 2050, 2052};
+
+    (void)state;
+    check_gang(HALVES("bf16"), 2, bf16, 2, bf16_sums);
+    check_gang(HALVES("f16"), 2, f16, 2, f16_sums);
+}
+
+// More elements than are taken at a time, and the last of them.
+static void test_all_reduce_long(void **state)
+{
+    const int32_t in[] = {1, 10, 2, 20, 3, 30, 4, 40};
+    const int32_t sums[] = {10, 100, 10, 100, 10, 100, 10, 100};
+
+    (void)state;
+    check_gang(REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                                     "  b = s32[2,700] broadcast(a),"
+                                     " dimensions={0}\n"
+                                     "  c = s32[2,700] all-reduce(b),"
+                                     " replica_groups={}, to_apply=f\n"
+                                     "  d = s32[2,1] slice(c),"
+                                     " slice={[0:2], [699:700]}\n"
+                                     "  ROOT r = s32[2] reshape(d)\n}\n",
+               2, in, 2, sums);
+}
+
 // x * 10 + y depends on the order: that of the replicas.
 static void test_all_reduce_any(void **state)
 {
@@ -243,6 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_reduce),
+        cmocka_unit_test(test_all_reduce_halves),
+        cmocka_unit_test(test_all_reduce_long),
         cmocka_unit_test(test_all_reduce_any),
         cmocka_unit_test(test_all_gather),
         cmocka_unit_test(test_collective_permute),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/device/reference/builder.h"
+#include "core/device/reference/reducer.h"
 #include "core/hlo/groups.h"
 
 // Who meets whom. Group g is ids[starts[g]] up to ids[starts[g + 1]].
@@ -16,10 +17,10 @@ struct collective_groups {
 
 struct collective_any {
     uint32_t comp; // all-reduce: for what is not one plain operation
-    pod_ref_binary_fn *combine; // or this
-    size_t size;                // bytes of an element
-    size_t bytes;               // of a part
-    uint32_t gathered;          // slot: the parts of the group
+    const struct pod_ref_reducer *reducer; // or this
+    size_t size;                           // bytes of an element
+    size_t bytes;                          // of a part
+    uint32_t gathered;                     // slot: the parts of the group
     struct collective_groups groups;
     // collective-permute: by replica, who sends to it, or POD_REF_NONE.
     const uint32_t *sources;
@@ -165,6 +166,26 @@ static enum pod_code collective_combine(struct pod_ref_run *run,
     return POD_OK;
 }
 
+enum { COLLECTIVE_PIECE = 256 };
+
+// One plain operation, a few elements of all parts at a time.
+static void collective_reduce(const struct collective_any *any,
+                              const char *parts, uint32_t part_count,
+                              char *total, int64_t count)
+{
+    struct pod_ref_acc accs[COLLECTIVE_PIECE];
+
+    for (int64_t i = 0; i < count; i += COLLECTIVE_PIECE) {
+        const int64_t n =
+            count - i < COLLECTIVE_PIECE ? count - i : COLLECTIVE_PIECE;
+        const size_t at = (size_t)i * any->size;
+        any->reducer->begin(accs, parts + at, 1, n);
+        for (uint32_t part = 1; part < part_count; part++)
+            any->reducer->rows(accs, parts + (size_t)part * any->bytes + at, n);
+        any->reducer->end(total + at, accs, n);
+    }
+}
+
 static enum pod_code collective_all_reduce(struct pod_ref_run *run,
                                            const struct pod_ref_step *step,
                                            struct pod_err *err)
@@ -179,14 +200,14 @@ static enum pod_code collective_all_reduce(struct pod_ref_run *run,
 
     if (code != POD_OK || any->bytes == 0)
         return code;
-    memcpy(total, parts, any->bytes);
-    for (uint32_t i = 1; code == POD_OK && i < count; i++) {
-        char *part = parts + (size_t)i * any->bytes;
-        if (any->combine != NULL)
-            any->combine(total, total, part, step->count);
-        else
-            code = collective_combine(run, any, total, part, err);
+    if (any->reducer != NULL) {
+        collective_reduce(any, parts, count, total, step->count);
+        return POD_OK;
     }
+    memcpy(total, parts, any->bytes);
+    for (uint32_t i = 1; code == POD_OK && i < count; i++)
+        code = collective_combine(run, any, total,
+                                  parts + (size_t)i * any->bytes, err);
     return code;
 }
 
@@ -212,7 +233,7 @@ collective_reduce_one(struct pod_ref_builder *builder, uint32_t operand,
     any->bytes = (size_t)pod_shape_bytes(shape);
     any->groups = *groups;
     if (opcode != POD_OP_COUNT)
-        any->combine = pod_ref_binary_find(opcode, shape->type);
+        any->reducer = pod_ref_reducer_find(opcode, shape->type);
     step = collective_step(pod_ref_in(builder, operand), any);
     step.run = collective_all_reduce;
     code = collective_room(builder, any, err);

@@ -118,7 +118,7 @@ static void reduce_lines(const struct reduce_simple *simple, const char *in,
 
     do {
         struct reduce_place go = {.offset = stay.offset};
-        simple->reducer->begin(&acc, init, 1);
+        simple->reducer->begin(&acc, init, 0, 1);
         do {
             simple->reducer->line(&acc, in + (size_t)go.offset * simple->size,
                                   walk->line);
@@ -136,7 +136,7 @@ static void reduce_columns(const struct reduce_simple *simple, const char *in,
     struct reduce_place go = {.offset = 0};
     struct pod_ref_acc accs[REDUCE_COLUMNS];
 
-    simple->reducer->begin(accs, init, count);
+    simple->reducer->begin(accs, init, 0, count);
     do {
         simple->reducer->rows(accs, in + (size_t)go.offset * simple->size,
                               count);

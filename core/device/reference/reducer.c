@@ -59,12 +59,12 @@
         return widen(x);                                                       \
     }                                                                          \
     static void reducer_begin_##type(void *accs, const void *init,             \
-                                     int64_t count)                            \
+                                     int64_t step, int64_t count)              \
     {                                                                          \
-        const num value = reducer_widen_##type(*(const store *)init);          \
+        const store *a = init;                                                 \
         num *o = accs;                                                         \
         for (int64_t i = 0; i < count; i++)                                    \
-            o[i] = value;                                                      \
+            o[i] = reducer_widen_##type(a[i * step]);                          \
     }                                                                          \
     static void reducer_end_##type(void *out, const void *accs, int64_t count) \
     {                                                                          \
@@ -150,12 +150,14 @@ static inline void reducer_take(double *sum, double *lost, double y)
     *lost += (x - (both - taken)) + (y - taken);
 }
 
-static void reducer_begin_sum(void *accs, const void *init, int64_t count)
+static void reducer_begin_sum(void *accs, const void *init, int64_t step,
+                              int64_t count)
 {
+    const double *a = init;
     double *sum = accs;
 
     for (int64_t i = 0; i < count; i++) {
-        sum[i] = *(const double *)init;
+        sum[i] = a[i * step];
         sum[count + i] = 0;
     }
 }

@@ -19,8 +19,9 @@ struct pod_ref_acc {
 // about as good as if rounded once. Integers are accumulated in their own type,
 // where they wrap.
 struct pod_ref_reducer {
-    // Makes `count` accumulators from one element.
-    void (*begin)(void *accs, const void *init, int64_t count);
+    // Makes `count` accumulators, all from one element if `step` is 0, or each
+    // from one of its own if it is 1.
+    void (*begin)(void *accs, const void *init, int64_t step, int64_t count);
     // Takes `count` elements into one accumulator.
     void (*line)(void *acc, const void *in, int64_t count);
     // Takes one element into each of `count` accumulators.

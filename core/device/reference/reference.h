@@ -18,10 +18,11 @@
 // or more shift everything out, floats become integers saturating and NaN 0,
 // minimum and maximum give NaN if either operand is and take -0 for less than
 // +0. Halves are computed in float and rounded after each instruction; sums of
-// floats are accumulated in double, those of f64 together with what rounding
-// takes from them; dot accumulates in float, or double for f64. A reduction by
-// a computation of more than one operation is not accumulated like that, but
-// combines its elements in pairs, those in pairs and so on. Denormals are kept.
+// floats (reduce, all-reduce) are accumulated in double, those of f64 together
+// with what rounding takes from them; dot accumulates in float, or double for
+// f64. A reduction by a computation of more than one operation is not
+// accumulated like that, but combines its elements in pairs, those in pairs and
+// so on. Denormals are kept.
 #ifndef POD_DEVICE_REFERENCE_REFERENCE_H
 #define POD_DEVICE_REFERENCE_REFERENCE_H
 
