@@ -26,6 +26,7 @@ struct wire_block {
 
 struct wire_region {
     size_t budget;
+    bool starved; // there was no memory
     struct wire_block *first; // what was asked for first is at its start
     struct wire_block *last;
     size_t used; // of the last one
@@ -47,8 +48,10 @@ static bool wire_grow(struct wire_region *region, size_t bytes)
     struct wire_block *block = NULL;
     if (size <= SIZE_MAX - sizeof(*block))
         block = pod_malloc(sizeof(*block) + size);
-    if (block == NULL)
+    if (block == NULL) {
+        region->starved = true;
         return false;
+    }
     block->next = NULL;
     if (region->first == NULL)
         region->first = block;
@@ -99,6 +102,10 @@ enum pod_code pod_wire_unpack(const ProtobufCMessageDescriptor *type,
         protobuf_c_message_unpack(type, &allocator, size, data);
     if (message == NULL) {
         wire_free_blocks(region.first);
+        if (region.starved)
+            return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
+                               "no memory for %s of %zu bytes", type->name,
+                               size);
         return pod_err_set(err, POD_REASON_BAD_VALUE,
                            "%s of %zu bytes is malformed, or takes too much "
                            "memory",

@@ -30,8 +30,8 @@ enum {
 
 // Unpacks a message; it may take `budget` bytes of memory in all. 0: the
 // budget that follows from `size` and the numbers above. BAD_VALUE when it is
-// malformed, lacks a required field, or needs more. Free the message with
-// pod_wire_free. Any thread.
+// malformed, lacks a required field, or needs more; OUT_OF_MEMORY. Free the
+// message with pod_wire_free. Any thread.
 enum pod_code pod_wire_unpack(const ProtobufCMessageDescriptor *type,
                               const void *data, size_t size, size_t budget,
                               ProtobufCMessage **out_message,

@@ -278,6 +278,34 @@ static void test_budget(void **state)
     free(bytes);
 }
 
+// Without memory no message is malformed, however far it was unpacked.
+static void test_no_memory(void **state)
+{
+    enum { COUNT = 100, BYTES = 6 };
+    static const unsigned char entry[BYTES] = {0xf2, 0x01, 0x03,
+                                               0xa8, 0x01, 0x01};
+    unsigned char bytes[COUNT * BYTES];
+    long live = pod_mem_live();
+    int failed = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT; i++)
+        memcpy(bytes + i * BYTES, entry, BYTES);
+    for (enum pod_code code = POD_UNKNOWN; code != POD_OK; failed++) {
+        struct pod_err err = POD_ERR_NONE;
+        ProtobufCMessage *message = NULL;
+        pod_mem_fail_after(failed, 1);
+        code =
+            pod_wire_unpack(REQUEST, bytes, sizeof(bytes), 0, &message, &err);
+        pod_mem_fail_after(-1, 0);
+        if (code != POD_OK)
+            assert_int_equal(err.reason, POD_REASON_OUT_OF_MEMORY);
+        pod_wire_free(message);
+        assert_int_equal(pod_mem_live(), live);
+    }
+    assert_true(failed > 2);
+}
+
 static void test_walk(void **state)
 {
     (void)state;
@@ -531,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_unknown_fields_pass_through),
         cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_walk_refuses),
         cmocka_unit_test(test_much_is_left),
