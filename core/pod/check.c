@@ -130,10 +130,6 @@ enum pod_code pod_check_place_locked(const struct pod *pod, uint32_t core,
         return pod_err_set(err, POD_REASON_HOST_LOST,
                            "host %u of core %u is lost: %s", host->id, core,
                            host->error);
-    if (host->state == POD_HOST_CONNECTING)
-        return pod_err_set(err, POD_REASON_HOST_NOT_READY,
-                           "host %u of core %u is not connected", host->id,
-                           core);
     if (host->cordoned)
         return pod_err_set(err, POD_REASON_HOST_CORDONED,
                            "host %u of core %u is cordoned", host->id, core);
