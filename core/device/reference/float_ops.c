@@ -25,10 +25,10 @@
     {                                                                          \
         return x > 0 ? (real)1 : x < 0 ? (real)-1 : x;                         \
     }                                                                          \
+    /* Below -40 adding 1 would change nothing, and e^-x may overflow. */      \
     static inline real float_logistic##f(real x)                               \
     {                                                                          \
-        const real e = exp##f(-fabs##f(x)); /* never overflows */              \
-        return (x < 0 ? e : 1) / (1 + e);                                      \
+        return x < -40 ? exp##f(x) : 1 / (1 + exp##f(-x));                     \
     }                                                                          \
     /* The C library's power of a signalling NaN is always NaN. */             \
     static inline real float_power##f(real x, real y)                          \
