@@ -26,7 +26,7 @@ struct wire_block {
 
 struct wire_region {
     size_t budget;
-    bool starved; // there was no memory
+    bool starved;             // there was no memory
     struct wire_block *first; // what was asked for first is at its start
     struct wire_block *last;
     size_t used; // of the last one

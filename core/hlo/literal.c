@@ -171,6 +171,13 @@ static void literal_write_preds(const Xla__LiteralProto *literal,
         out[i] = literal->preds[i] != 0;
 }
 
+// XLA keeps four bits of an s4 in a byte, the upper half of which is 0.
+static void literal_extend_s4(int8_t *elements, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        elements[i] = (int8_t)(((elements[i] & 0xf) ^ 8) - 8);
+}
+
 enum pod_code pod_literal_read(const Xla__LiteralProto *literal,
                                const struct pod_shape *shape, void *out,
                                struct pod_err *err)
@@ -192,6 +199,8 @@ enum pod_code pod_literal_read(const Xla__LiteralProto *literal,
         view.data = bits;
     }
     pod_layout_to_row_major(&own, view.data, out);
+    if (shape->type == POD_TYPE_S4)
+        literal_extend_s4(out, view.bytes);
     pod_free(bits);
     return POD_OK;
 }

@@ -15,7 +15,10 @@
 // there. The text needs no NUL at its end and may be freed afterwards.
 //
 // Differences from XLA: operands need no shape, but every instruction needs
-// one; metadata, statistics and origins are read over; a shape's tiles too.
+// one; metadata, statistics and origins are read over; a shape's tiles too. A
+// literal must have all values of its shape, in braces to its rank; -0 is the
+// negative zero as which XLA prints it; integers may be of any size where a
+// float is wanted; each part of a complex number may be a NaN of its own.
 enum pod_code pod_hlo_parse_text(const char *text, size_t length,
                                  struct pod_hlo_module **out,
                                  struct pod_err *err)

@@ -306,7 +306,8 @@ static enum pod_code attrs_operand_precision(struct attrs_value *v)
 static enum pod_code attrs_epsilon(struct attrs_value *v)
 {
     double value;
-    enum pod_code code = pod_text_double(v->t, &value);
+    uint64_t payload;
+    enum pod_code code = pod_text_double(v->t, &value, &payload);
     if (code == POD_OK)
         v->instr->proto->epsilon = (float)value;
     return code;

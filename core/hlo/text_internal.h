@@ -91,8 +91,10 @@ enum pod_code pod_text_name(struct text *t, const char *what,
 bool pod_text_span_is(struct text_span span, const char *string);
 enum pod_code pod_text_integer(struct text *t, int64_t *out);
 enum pod_code pod_text_bool(struct text *t, bool *out);
-// A number with fraction and exponent, inf or nan.
-enum pod_code pod_text_double(struct text *t, double *out);
+// A number with fraction and exponent, inf or nan. *out_payload: the mantissa
+// that the text gives a NaN, or 0.
+enum pod_code pod_text_double(struct text *t, double *out,
+                              uint64_t *out_payload);
 // A quoted string with C escapes, unquoted and copied to the arena.
 enum pod_code pod_text_string(struct text *t, ProtobufCBinaryData *out);
 // Reads over one value: a string, a word, or something in brackets.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Literals: values in row-major order, nested in braces to the rank of the
-// array. Elements are collected as host bytes as long as there are any, so a
-// huge declared shape costs nothing; then they go to the order of the layout.
+// array. As for XLA, commas between them are for readers. Elements are
+// collected as host bytes as long as there are any, so a huge declared shape
+// costs nothing; then they go to the order of the layout.
 #include "core/hlo/layout.h"
 #include "core/hlo/shape_proto.h"
 #include "core/hlo/text_internal.h"
@@ -16,12 +17,15 @@ struct element_range {
     uint64_t high;
 };
 
+// As for XLA, those of 64 bits may be written with or without a sign.
 static struct element_range element_range(enum pod_type type)
 {
     // The narrow types say their bits in their name.
     unsigned bits = (unsigned)pod_type_bytes(type) * 8;
     if (bits == 8 && pod_type_name(type)[1] != '8')
         bits = (unsigned)(pod_type_name(type)[1] - '0');
+    if (bits == 64)
+        return (struct element_range){INT64_MIN, UINT64_MAX};
     if (pod_type_is_unsigned(type))
         return (struct element_range){0, UINT64_MAX >> (64 - bits)};
     return (struct element_range){-(INT64_MAX >> (64 - bits)) - 1,
@@ -37,7 +41,7 @@ static enum pod_code element_magnitude(struct text *t, bool *negative,
     start = t->at;
     *negative = pod_text_take(t, '-');
     *magnitude = 0;
-    if (pod_text_peek(t) < '0' || pod_text_peek(t) > '9')
+    if (t->at == t->length || t->data[t->at] < '0' || t->data[t->at] > '9')
         return pod_text_expected(t, "an integer");
     for (; t->at < t->length && t->data[t->at] >= '0' && t->data[t->at] <= '9';
          t->at++) {
@@ -72,17 +76,21 @@ static enum pod_code element_integer(struct text *t, enum pod_type type,
     return POD_OK;
 }
 
+// Any integer but 0 is true.
 static enum pod_code element_pred(struct text *t, uint64_t *out)
 {
+    char c = pod_text_peek(t);
+    enum pod_code code = POD_OK;
     if (pod_text_take_word(t, "true"))
         *out = 1;
     else if (pod_text_take_word(t, "false"))
         *out = 0;
-    else if (pod_text_peek(t) == '0' || pod_text_peek(t) == '1')
-        *out = (uint64_t)(t->data[t->at++] - '0');
+    else if (c == '-' || (c >= '0' && c <= '9'))
+        code = element_integer(t, POD_TYPE_S64, out);
     else
-        return pod_text_expected(t, "true, false, 0 or 1");
-    return POD_OK;
+        return pod_text_expected(t, "true, false or an integer");
+    *out = *out != 0;
+    return code;
 }
 
 // Rounds to the nearest value of a format with `mantissa` bits behind the
@@ -123,15 +131,29 @@ static bool element_finite(enum pod_type type, uint64_t bits)
     return (bits & 0x7f80) != 0x7f80;
 }
 
+// Puts the mantissa that the text gives a NaN, if any, in place of the usual
+// one, whose `mantissa` bits are the lowest.
+static enum pod_code element_nan(struct text *t, size_t start, int mantissa,
+                                 uint64_t payload, uint64_t *bits)
+{
+    uint64_t mask = (UINT64_C(1) << mantissa) - 1;
+    if (payload > mask)
+        return pod_text_fail_at(t, start, "mantissa of the NaN is too long");
+    if (payload > 0)
+        *bits = (*bits & ~mask) | payload;
+    return POD_OK;
+}
+
 static enum pod_code element_half(struct text *t, enum pod_type type,
                                   uint64_t *out)
 {
     double value;
+    uint64_t payload;
     size_t start;
     enum pod_code code;
     (void)pod_text_peek(t);
     start = t->at;
-    code = pod_text_double(t, &value);
+    code = pod_text_double(t, &value, &payload);
     if (code != POD_OK)
         return code;
     if (type == POD_TYPE_F16)
@@ -143,7 +165,7 @@ static enum pod_code element_half(struct text *t, enum pod_type type,
         !element_finite(type, *out))
         return pod_text_fail_at(t, start, "number does not fit %s",
                                 pod_type_name(type));
-    return POD_OK;
+    return element_nan(t, start, type == POD_TYPE_F16 ? 10 : 7, payload, out);
 }
 
 // f32 or f64, also as a part of a complex number: `size` bytes to `out`.
@@ -152,11 +174,13 @@ static enum pod_code element_float(struct text *t, size_t size,
 {
     double value;
     float narrow;
+    uint64_t payload;
+    uint64_t bits = 0;
     size_t start;
     enum pod_code code;
     (void)pod_text_peek(t);
     start = t->at;
-    code = pod_text_double(t, &value);
+    code = pod_text_double(t, &value, &payload);
     if (code != POD_OK)
         return code;
     narrow = (float)value;
@@ -165,11 +189,14 @@ static enum pod_code element_float(struct text *t, size_t size,
         (isinf(value) || size == 4))
         return pod_text_fail_at(t, start, "number does not fit %s",
                                 size == 4 ? "f32" : "f64");
+    // Little endian, as in literal_element.
     if (size == 4)
-        memcpy(out, &narrow, sizeof(narrow));
+        memcpy(&bits, &narrow, sizeof(narrow));
     else
-        memcpy(out, &value, sizeof(value));
-    return POD_OK;
+        memcpy(&bits, &value, sizeof(value));
+    code = element_nan(t, start, size == 4 ? 23 : 52, payload, &bits);
+    memcpy(out, &bits, size);
+    return code;
 }
 
 static enum pod_code element_complex(struct text *t, size_t size,
@@ -232,6 +259,12 @@ static enum pod_code literal_wrong_count(struct text *t, uint32_t depth,
                             (long long)shape->dims[depth], (unsigned)depth);
 }
 
+static void literal_commas(struct text *t)
+{
+    while (pod_text_take(t, ',')) {
+    }
+}
+
 // Closes braces as long as they end full rows.
 static enum pod_code literal_close(struct text *t,
                                    const struct pod_shape *shape,
@@ -242,8 +275,10 @@ static enum pod_code literal_close(struct text *t,
             return literal_wrong_count(t, *depth - 1, shape);
         t->at++;
         --*depth;
-        if (*depth > 0)
+        if (*depth > 0) {
             counts[*depth - 1]++;
+            literal_commas(t);
+        }
     }
     return POD_OK;
 }
@@ -257,6 +292,7 @@ static enum pod_code literal_open(struct text *t, const struct pod_shape *shape,
         if (code != POD_OK)
             return code;
         counts[(*depth)++] = 0;
+        literal_commas(t);
         if (pod_text_peek(t) == '}')
             break;
     }
@@ -279,11 +315,10 @@ static enum pod_code literal_values(struct text *t,
         if (code == POD_OK && pod_text_peek(t) != '}') {
             code = literal_push_element(t, shape->type);
             counts[depth - 1]++;
+            literal_commas(t);
         }
         if (code == POD_OK)
             code = literal_close(t, shape, &depth, counts);
-        if (code == POD_OK && depth > 0)
-            code = pod_text_need(t, ',');
     } while (code == POD_OK && depth > 0);
     return code;
 }
@@ -391,10 +426,9 @@ static enum pod_code literal_tuple(struct text *t,
         return pod_text_no_memory(t);
     for (size_t i = 0; i < shape->child_count && code == POD_OK; i++) {
         if (i > 0)
-            code = pod_text_need(t, ',');
-        if (code == POD_OK)
-            code = pod_text_literal(t, &shape->children[i],
-                                    &literal->tuple_literals[i]);
+            (void)pod_text_take(t, ',');
+        code = pod_text_literal(t, &shape->children[i],
+                                &literal->tuple_literals[i]);
         if (code == POD_OK)
             literal->n_tuple_literals++;
     }

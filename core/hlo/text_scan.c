@@ -5,7 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool text_is_digit(char c)
@@ -213,28 +212,6 @@ enum pod_code pod_text_name(struct text *t, const char *what,
     return out->length > 0 ? POD_OK : pod_text_expected(t, what);
 }
 
-// -------------------------------------------------------------------- numbers
-
-enum pod_code pod_text_integer(struct text *t, int64_t *out)
-{
-    int64_t value = 0;
-    bool negative = pod_text_take(t, '-');
-    size_t start = t->at;
-    for (; t->at < t->length && text_is_digit(t->data[t->at]); t->at++) {
-        int64_t digit = t->data[t->at] - '0';
-        // Counted downwards: the lowest number has no positive counterpart.
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_sub_overflow(value, digit, &value))
-            return pod_text_fail_at(t, start, "number does not fit 64 bits");
-    }
-    if (t->at == start)
-        return pod_text_expected(t, "a number");
-    if (!negative && value == INT64_MIN)
-        return pod_text_fail_at(t, start, "number does not fit 64 bits");
-    *out = negative ? value : -value;
-    return POD_OK;
-}
-
 enum pod_code pod_text_bool(struct text *t, bool *out)
 {
     if (pod_text_take_word(t, "true"))
@@ -244,69 +221,6 @@ enum pod_code pod_text_bool(struct text *t, bool *out)
     else
         return pod_text_expected(t, "true or false");
     return POD_OK;
-}
-
-static bool text_is_decimal(char c)
-{
-    return text_is_digit(c) || c == '.' || c == 'e' || c == 'E' || c == '+' ||
-           c == '-';
-}
-
-// "nan(0x7fc00001)": the payload is read over.
-static enum pod_code text_nan_payload(struct text *t)
-{
-    if (t->at == t->length || t->data[t->at] != '(')
-        return POD_OK;
-    t->at++;
-    if (!pod_text_take_string(t, "0x"))
-        return pod_text_expected(t, "a number in hexadecimal");
-    while (t->at < t->length &&
-           (text_is_digit(t->data[t->at]) ||
-            (t->data[t->at] >= 'a' && t->data[t->at] <= 'f') ||
-            (t->data[t->at] >= 'A' && t->data[t->at] <= 'F')))
-        t->at++;
-    return pod_text_need(t, ')');
-}
-
-static enum pod_code text_decimal(struct text *t, double *out)
-{
-    char digits[128];
-    size_t length = 0;
-    char *end;
-    size_t start;
-    (void)pod_text_peek(t);
-    start = t->at;
-    while (t->at < t->length && text_is_decimal(t->data[t->at])) {
-        if (length == sizeof(digits) - 1)
-            return pod_text_fail_at(t, start, "number is too long");
-        digits[length++] = t->data[t->at++];
-    }
-    digits[length] = '\0';
-    *out = strtod(digits, &end);
-    if (length > 0 && *end == '\0' && digits[length - 1] != '+')
-        return POD_OK;
-    t->at = start;
-    return pod_text_expected(t, "a number");
-}
-
-enum pod_code pod_text_double(struct text *t, double *out)
-{
-    double sign = 1;
-    size_t before;
-    (void)pod_text_peek(t);
-    before = t->at;
-    if (pod_text_take(t, '-'))
-        sign = -1;
-    if (pod_text_take_word(t, "inf")) {
-        *out = sign * (double)__builtin_inf();
-        return POD_OK;
-    }
-    if (pod_text_take_word(t, "nan")) {
-        *out = __builtin_copysign(__builtin_nan(""), sign);
-        return text_nan_payload(t);
-    }
-    t->at = before;
-    return text_decimal(t, out);
 }
 
 // -------------------------------------------------------------------- strings

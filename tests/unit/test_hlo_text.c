@@ -237,6 +237,54 @@ static void test_literal_integers(void **state)
     ASSERT_CONSTANT("pred[4]", "{true, false, 1, 0}", uint8_t, 1, 0, 1, 0);
 }
 
+// What is compared from here to the errors is what XLA makes of it.
+static void test_literal_wide_integers(void **state)
+{
+    (void)state;
+    ASSERT_CONSTANT("pred[]", "3", uint8_t, 1);
+    ASSERT_CONSTANT("pred[2,2]", "{{1, 0}, {-5, true}}", uint8_t, 1, 0, 1, 1);
+    ASSERT_CONSTANT("pred[2]", "{18446744073709551615, -9223372036854775808}",
+                    uint8_t, 1, 1);
+    ASSERT_CONSTANT("u64[2]", "{-1, -9223372036854775808}", uint64_t,
+                    UINT64_MAX, UINT64_C(1) << 63);
+    ASSERT_CONSTANT("s64[2]", "{9223372036854775808, 18446744073709551615}",
+                    int64_t, INT64_MIN, -1);
+}
+
+static void test_literal_nans(void **state)
+{
+    (void)state;
+    ASSERT_CONSTANT("f32[4]", "{nan, -nan, nan(0x1234), -nan(0x7fffff)}",
+                    uint32_t, 0x7fc00000, 0xffc00000, 0x7f801234, 0xffffffff);
+    ASSERT_CONSTANT("f64[2]", "{nan(0x00001), nan(0xFfffffffffff1)}", uint64_t,
+                    UINT64_C(0x7ff0000000000001), UINT64_C(0x7ffffffffffffff1));
+    ASSERT_CONSTANT("f16[2]", "{nan(0x1), -nan(0x3ff)}", uint16_t, 0x7c01,
+                    0xffff);
+    ASSERT_CONSTANT("bf16[2]", "{nan(0x7f), -nan(0x1)}", uint16_t, 0x7fff,
+                    0xff81);
+    ASSERT_CONSTANT("c64[]", "(nan(0x1), 2)", uint32_t, 0x7f800001, 0x40000000);
+}
+
+static void test_literal_commas(void **state)
+{
+    (void)state;
+    ASSERT_CONSTANT("s32[3]", "{1 2/*and*/3}", int32_t, 1, 2, 3);
+    ASSERT_CONSTANT("s32[2]", "{1-2}", int32_t, 1, -2);
+    ASSERT_CONSTANT("f32[2]", "{1.5-5}", float, 1.5F, -5);
+    ASSERT_CONSTANT("pred[2]", "{1true}", uint8_t, 1, 1);
+    ASSERT_CONSTANT("s32[2,2]", "{,{1,,2,},{3 4},,}", int32_t, 1, 2, 3, 4);
+    ASSERT_CONSTANT("s32[2,2]{0,1}", "{{1 2}{3 4}}", int32_t, 1, 2, 3, 4);
+    ASSERT_CONSTANT("c64[2]", "{(1,2)(3,4)}", float, 1, 2, 3, 4);
+    assert_constant("f32[0]", "{,}", "", 0);
+    assert_constant("f32[2,0]", "{{}{},}", "", 0);
+    struct pod_hlo_module *module =
+        parse_body("c = (s32[2], (s32[], f32[])) constant(({1 2}(3 4)))");
+    const Xla__LiteralProto *literal = module_root(module)->proto->literal;
+    assert_int_equal(literal->tuple_literals[0]->s32s[1], 2);
+    assert_true(literal->tuple_literals[1]->tuple_literals[1]->f32s[0] == 4);
+    pod_hlo_module_free(module);
+}
+
 static void test_literal_floats(void **state)
 {
     (void)state;
@@ -247,6 +295,8 @@ static void test_literal_floats(void **state)
     ASSERT_CONSTANT("c64[2]", "{(1, -2), (0.5, inf)}", float, 1, -2, 0.5F,
                     __builtin_inff());
     ASSERT_CONSTANT("c128[]", "(1, 2)", double, 1, 2);
+    ASSERT_CONSTANT("f32[5]", "{-.5, 1., 00.5, 1.e5, 1E+2}", float, -0.5F, 1,
+                    0.5F, 1e5F, 100);
     // Bits of IEEE half: 1 = 0x3c00; the largest; the smallest denormal; half
     // of it is a tie to even, so zero; a little more rounds up.
     ASSERT_CONSTANT("f16[6]",
@@ -289,6 +339,25 @@ static void test_literal_layout(void **state)
     pod_hlo_module_free(module);
 }
 
+// XLA leaves the upper half of the bytes of an s4 empty in its messages.
+static void test_literal_of_nibbles(void **state)
+{
+    struct pod_hlo_module *module =
+        parse_body("c = s4[4] constant({-1,-8,7,0})");
+    const struct pod_hlo_instr *root = module_root(module);
+    const Xla__LiteralProto *literal = root->proto->literal;
+    int8_t values[4];
+
+    (void)state;
+    for (size_t i = 0; i < literal->s4s.len; i++)
+        literal->s4s.data[i] &= 0xf;
+    assert_int_equal(literal->s4s.data[1], 8);
+    assert_int_equal(pod_literal_read(literal, root->shape, values, NULL),
+                     POD_OK);
+    assert_memory_equal(values, ((int8_t[]){-1, -8, 7, 0}), 4);
+    pod_hlo_module_free(module);
+}
+
 static void test_literal_tuple(void **state)
 {
     struct pod_hlo_module *module =
@@ -313,7 +382,28 @@ static void test_literal_errors(void **state)
     assert_body_refused("c = u4[] constant(16)", 1, 19, "not fit u4");
     assert_body_refused("c = u64[] constant(18446744073709551616)", 1, 20,
                         "64 bits");
-    assert_body_refused("c = pred[] constant(2)", 1, 21, "true, false, 0 or 1");
+    assert_body_refused("c = s32[] constant(- 1)", 1, 22, "an integer");
+    assert_body_refused("c = u64[] constant(-9223372036854775809)", 1, 20,
+                        "not fit u64");
+    assert_body_refused("c = pred[] constant(yes)", 1, 21, "true, false or an");
+    assert_body_refused("c = pred[] constant(1.5)", 1, 21, "a fraction");
+    assert_body_refused("c = pred[] constant(18446744073709551616)", 1, 21,
+                        "64 bits");
+    assert_body_refused("c = pred[2] constant({truefalse})", 1, 23, "true");
+    assert_body_refused("c = f32[] constant(.5)", 1, 20, "expected a number");
+    assert_body_refused("c = f32[] constant(-.)", 1, 20, "expected a number");
+    assert_body_refused("c = f32[] constant(+1.5)", 1, 20, "a number");
+    assert_body_refused("c = f32[] constant(- inf)", 1, 20, "a number");
+    assert_body_refused("c = f32[] constant(nan(0x0))", 1, 23, "the mantissa");
+    assert_body_refused("c = f32[] constant(nan( 0x1))", 1, 23, "the mantissa");
+    assert_body_refused("c = f32[] constant(nan(0x1 ))", 1, 23, "the mantissa");
+    assert_body_refused("c = f32[] constant(nan(0x800000))", 1, 20, "too long");
+    assert_body_refused("c = bf16[] constant(nan(0x80))", 1, 21, "too long");
+    assert_body_refused("c = f64[] constant(nan(0x10000000000000001))", 1, 23,
+                        "the mantissa");
+    assert_body_refused("c = s32[2] constant({,})", 1, 23, "2 values");
+    assert_body_refused("c = (s32[], s32[]) constant((1,,2))", 1, 32,
+                        "an integer");
     assert_body_refused("c = f32[] constant(1e39)", 1, 20, "not fit f32");
     assert_body_refused("c = f64[] constant(1e309)", 1, 20, "not fit f64");
     assert_body_refused("c = f16[] constant(65520)", 1, 20, "not fit f16");
@@ -471,9 +561,13 @@ int main(void)
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_nesting_limit),
         cmocka_unit_test(test_literal_integers),
+        cmocka_unit_test(test_literal_wide_integers),
         cmocka_unit_test(test_literal_floats),
+        cmocka_unit_test(test_literal_nans),
         cmocka_unit_test(test_literal_nesting),
+        cmocka_unit_test(test_literal_commas),
         cmocka_unit_test(test_literal_layout),
+        cmocka_unit_test(test_literal_of_nibbles),
         cmocka_unit_test(test_literal_tuple),
         cmocka_unit_test(test_literal_errors),
         cmocka_unit_test(test_literal_huge_shape),
