@@ -150,20 +150,6 @@ static struct pod_failure *failure_of_loss(struct pod *pod,
     return pod_failure_new(pod, maker, &err, false);
 }
 
-void pod_fail_missing_locked(struct pod *pod, struct pod_op *op,
-                             const struct pod_handle *handle)
-{
-    struct pod_err err;
-
-    if (handle->lost)
-        failure_say_lost(handle, &err);
-    else
-        pod_err_set(&err, POD_REASON_INTERNAL,
-                    "what op-%llu was to make is not there",
-                    (unsigned long long)handle->maker->number);
-    pod_fail_err_locked(pod, op, &err);
-}
-
 void pod_fail_host_locked(struct pod *pod, struct pod_op *op,
                           const struct pod_host *host)
 {
@@ -188,4 +174,22 @@ void pod_inherit_locked(struct pod *pod, struct pod_op *op,
         op->root = cause->number;
     }
     failure_chain(op, cause);
+}
+
+void pod_fail_missing_locked(struct pod *pod, struct pod_op *op,
+                             const struct pod_handle *handle)
+{
+    struct pod_err err;
+
+    if (handle->lost) {
+        failure_say_lost(handle, &err);
+        pod_fail_err_locked(pod, op, &err);
+    } else if (handle->maker->failure != NULL) {
+        pod_inherit_locked(pod, op, handle->maker);
+    } else {
+        pod_err_set(&err, POD_REASON_INTERNAL,
+                    "what op-%llu was to make is not there",
+                    (unsigned long long)handle->maker->number);
+        pod_fail_err_locked(pod, op, &err);
+    }
 }

@@ -16,7 +16,7 @@ void pod_fail_locked(struct pod *pod, struct pod_op *op, enum pod_reason reason,
                      const char *text);
 void pod_fail_err_locked(struct pod *pod, struct pod_op *op,
                          const struct pod_err *err);
-// What it works on is lost, or was never made.
+// What it works on is lost, or was never made: then as its maker failed.
 void pod_fail_missing_locked(struct pod *pod, struct pod_op *op,
                              const struct pod_handle *handle);
 // Its host is not connected.
