@@ -411,6 +411,56 @@ static void test_made_in_vain(void **state)
     assert_int_equal(core_used(fix, 0), 0);
 }
 
+// The same with a load.
+static void test_loaded_in_vain(void **state)
+{
+    struct fixture *fix = *state;
+    struct pod_request request = fixture_request(POD_KIND_LOAD);
+    request.load.program = fixture_program(fixture_compile(fix, "sha-256:a"));
+    request.deadline_ns = 5;
+    fixture_run(fix);
+    uint64_t late = fixture_submit(fix, &request);
+
+    fix->now_ns += 10;
+    pod_tick(fix->pod);
+    fake_done(fix->host[0], late);
+    assert_state(fix, late, "FAILED");
+    refuse(fix, FAKE_UNLOAD);
+    beat(fix, 0);
+    assert_int_equal(the_call(fix, FAKE_UNLOAD).handle, late);
+    fixture_run(fix);
+    beat(fix, 0);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+}
+
+// What a host owes of programs goes with it, but not what others owe.
+static void test_refused_program_and_lost(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t program = fixture_compile(fix, "sha-256:a");
+    struct pod_request request = fixture_request(POD_KIND_FREE);
+    struct fake_call call;
+    fixture_run(fix);
+    request.free.handle = fixture_program(program);
+    (void)fixture_submit(fix, &request);
+
+    refuse(fix, FAKE_FREE_PROGRAM);
+    assert_true(fake_find(fix->host[1], FAKE_FREE_PROGRAM, &call));
+    fake_fail(fix->host[1], call.op, POD_REASON_OUT_OF_MEMORY, "no memory");
+    fake_lose(fix->host[0], "gone");
+    fake_ready(fix->host[0]);
+    beat(fix, 0);
+    assert_int_equal(fake_open(fix->host[0]), 0);
+    beat(fix, 1);
+    assert_true(fake_find(fix->host[1], FAKE_FREE_PROGRAM, &call));
+    assert_int_equal(call.handle, program);
+    assert_false(pod_list_empty(&fix->pod->compiled_old));
+    fixture_run(fix);
+    beat(fix, 1);
+    assert_int_equal(fake_open(fix->host[1]), 0);
+    assert_true(pod_list_empty(&fix->pod->compiled_old));
+}
+
 static void test_refused_and_lost(void **state)
 {
     struct fixture *fix = *state;
@@ -505,6 +555,10 @@ int main(void)
                                         fixture_setup_two, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_made_in_vain, fixture_setup_two,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_loaded_in_vain, fixture_setup_two,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_program_and_lost,
+                                        fixture_setup_two, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_refused_and_lost,
                                         fixture_setup_two, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_refused_and_reset,

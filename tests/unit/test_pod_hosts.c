@@ -474,6 +474,44 @@ static void test_one_change_tells_of_a_removal(void **unused)
     tear_down(&fix);
 }
 
+// A reset whose turn comes later is of the hosts that are there then.
+static void test_a_reset_finds_all_hosts(void **unused)
+{
+    struct pod_request request = fixture_request(POD_KIND_RESET);
+    struct fixture fix;
+    struct pod_event_view view;
+    struct pod_err err;
+
+    (void)unused;
+    fixture_init(&fix, 1);
+    uint64_t write = fixture_write(&fix, fixture_allocate(&fix, 0, 8), 0, 8);
+    fake_done(fix.host[0], write - 1);
+    struct pod_ref before = fixture_op(write);
+    request.after = &before;
+    request.after_count = 1;
+    request.run_on_failure = true;
+    uint64_t reset = fixture_submit(&fix, &request);
+    assert_state(&fix, write, "CANCELLED");
+    assert_state(&fix, reset, "WAITING");
+    for (uint32_t id = 1; id <= 2; id++) {
+        assert_int_equal(must_join(&fix, id == 1 ? "far:1" : "far:2"), id);
+        fake_ready(fix.host[id]);
+    }
+    fake_run(fix.host[0]); // the write is over at last
+    for (size_t i = 1; i <= 2; i++)
+        assert_int_equal(fake_count(fix.host[i], FAKE_RESET), 1);
+    fake_fail(fix.host[2], reset, POD_REASON_WORKER_ERROR, "no");
+    fixture_run(&fix);
+    assert_state(&fix, reset, "FAILED");
+    assert_int_equal(pod_get_event(fix.pod, reset, &view, &err), POD_OK);
+    assert_int_equal(view.host_count, 3);
+    assert_int_equal(view.hosts[1].state, POD_SCHED_SUCCEEDED);
+    assert_int_equal(view.hosts[2].host, 2);
+    assert_int_equal(view.hosts[2].state, POD_SCHED_FAILED);
+    pod_event_view_fini(&view);
+    tear_down(&fix);
+}
+
 // There was no memory for what it says of itself: it is asked again, once for
 // each time, until there is.
 static void test_a_host_without_a_record_is_asked_again(void **unused)
@@ -516,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_made_takes_no_id),
         cmocka_unit_test(test_there_are_only_so_many),
         cmocka_unit_test(test_a_host_in_use_stays),
+        cmocka_unit_test(test_a_reset_finds_all_hosts),
         cmocka_unit_test(test_ids_are_used_once),
         cmocka_unit_test(test_force_loses_what_is_there),
         cmocka_unit_test(test_programs_are_compiled_where_they_are_loaded),
