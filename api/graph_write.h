@@ -14,8 +14,10 @@ struct api_graph_write {
 };
 
 // Reads the values for the shape of the buffer that the request names, in the
-// pod or by the graph's operation: both known, else SHAPE_MISMATCH. Errors of
-// the values as of api_form_values, all at their places in the graph.
+// pod or by the graph's operation, whose automatic output it may be. A shape
+// that is not known yet, as that of an output before its program is compiled,
+// is SHAPE_MISMATCH. Errors of the values as of api_form_values, all at their
+// places in the graph.
 enum pod_code api_graph_write_values(struct api_graph *graph,
                                      const struct api_graph_write *write,
                                      struct pod_err *err)

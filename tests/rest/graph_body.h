@@ -18,6 +18,22 @@ static const char *const ndjson[] = {"Content-Type: application/x-ndjson",
 static const char *const json_headers[] = {"Content-Type: application/json",
                                            NULL};
 
+// The operations as the body of a request: one a line, or in a JSON graph.
+static inline char *body_of(const char *const *ops, bool lines)
+{
+    struct pod_str text = {0};
+
+    if (!lines)
+        pod_str_puts(&text, "{\"ops\":[");
+    for (size_t i = 0; ops[i] != NULL; i++)
+        pod_str_printf(&text, "%s%s", ops[i],
+                       lines                ? "\n"
+                       : ops[i + 1] != NULL ? ","
+                                            : "]}");
+    assert_false(text.failed);
+    return text.data;
+}
+
 // Enough for the worker's thread, and more than one piece of a body.
 static inline char *large_body(size_t count, bool lines)
 {

@@ -11,41 +11,29 @@
 
 #include <cmocka.h>
 
-#include "core/base/str.h"
 #include "tests/lib/rest_pod.h"
 #include "tests/rest/graph_body.h"
 
-// a + b on core 0, freed inputs, the sum copied to core 1.
-#define SUM                                                                    \
+// A buffer of core 0.
+#define TWO                                                                    \
     "{\"ref\":\"a\",\"op\":\"allocate\",\"core\":0,\"shape\":\"f32[2]\","      \
-    "\"values\":[1,2]}",                                                       \
-        "{\"ref\":\"p\",\"op\":\"compile\",\"hlo\":\"HloModule m\\nENTRY e {"  \
-        "\\n a = f32[2] parameter(0)\\n ROOT r = f32[2] add(a, a)\\n}\\n\"}",  \
+    "\"values\":[1,2]}"
+// a + a there.
+#define DOUBLE                                                                 \
+    "{\"ref\":\"p\",\"op\":\"compile\",\"hlo\":\"HloModule m\\nENTRY e {"      \
+    "\\n a = f32[2] parameter(0)\\n ROOT r = f32[2] add(a, a)\\n}\\n\"}",      \
         "{\"ref\":\"l\",\"op\":\"load\",\"program\":\"$p\",\"core\":0}",       \
         "{\"ref\":\"x\",\"op\":\"execute\",\"load\":\"$l\","                   \
-        "\"inputs\":[\"$a\"]}",                                                \
+        "\"inputs\":[\"$a\"]}"
+// The sum copied to core 1, and its input freed.
+#define SUM                                                                    \
+    TWO, DOUBLE,                                                               \
         "{\"ref\":\"d\",\"op\":\"allocate\",\"core\":1,\"shape\":\"f32[2]\"}", \
         "{\"ref\":\"c\",\"op\":\"copy\",\"from\":\"$x.outputs[0]\","           \
         "\"to\":\"$d\"}",                                                      \
         "{\"ref\":\"f\",\"op\":\"free\",\"buffer\":\"$a\"}"
 
 static const char *const sum[] = {SUM, NULL};
-
-// The operations as the body of a request: one a line, or in a JSON graph.
-static char *body_of(const char *const *ops, bool lines)
-{
-    struct pod_str text = {0};
-
-    if (!lines)
-        pod_str_puts(&text, "{\"ops\":[");
-    for (size_t i = 0; ops[i] != NULL; i++)
-        pod_str_printf(&text, "%s%s", ops[i],
-                       lines                ? "\n"
-                       : ops[i + 1] != NULL ? ","
-                                            : "]}");
-    assert_false(text.failed);
-    return text.data;
-}
 
 static struct rest_answer post(struct rest *rest, const char *path,
                                const char *const *ops, bool lines)
@@ -68,6 +56,17 @@ static const char *ref_text(const json_t *graph, const char *ref,
 {
     return rest_text(json_object_get(json_object_get(graph, "refs"), ref),
                      member);
+}
+
+static const char *output_of(const json_t *graph, const char *ref, size_t i)
+{
+    const json_t *refs = json_object_get(graph, "refs");
+    const json_t *outputs =
+        json_object_get(json_object_get(refs, ref), "outputs");
+    const char *buffer = json_string_value(json_array_get(outputs, i));
+
+    assert_non_null(buffer);
+    return buffer;
 }
 
 static json_t *graph_of(struct rest *rest, const json_t *event)
@@ -143,8 +142,6 @@ static void test_refs_name_what_was_made(void **state)
 {
     json_t *event = submit(*state, sum, false);
     json_t *refs = json_object_get(event, "refs");
-    const json_t *outputs =
-        json_object_get(json_object_get(refs, "x"), "outputs");
 
     assert_int_equal(json_object_size(refs), 7);
     assert_string_equal(rest_text(event, "id"), "op-1");
@@ -153,8 +150,10 @@ static void test_refs_name_what_was_made(void **state)
     assert_string_equal(ref_text(event, "p", "program"), "prog-3");
     assert_string_equal(ref_text(event, "l", "load"), "load-4");
     assert_string_equal(ref_text(event, "x", "op"), "op-6");
+    const json_t *outputs =
+        json_object_get(json_object_get(refs, "x"), "outputs");
     assert_int_equal(json_array_size(outputs), 1);
-    assert_string_equal(json_string_value(json_array_get(outputs, 0)), "buf-5");
+    assert_string_equal(output_of(event, "x", 0), "buf-5");
     assert_string_equal(ref_text(event, "f", "op"), "op-9");
     check_end(*state, event, "SUCCEEDED", "SUCCEEDED", "8");
     json_decref(event);
@@ -387,6 +386,57 @@ static void test_every_fault_is_listed(void **state)
     check_faults(*state, ops, true, pointers, reasons);
 }
 
+// To outputs of programs that are compiled already: of loads that are there,
+// and of the graph's own.
+static void test_writes_to_outputs(void **state)
+{
+    static const char text[] =
+        "HloModule m\nENTRY e {\n a = f32[2] parameter(0)\n"
+        " c = s64[] constant(5)\n t = (s64[], f32[2]) tuple(c, a)\n"
+        " ROOT r = (f32[2], (s64[], f32[2])) tuple(a, t)\n}\n";
+    static const char *const type[] = {"Content-Type: text/x-hlo", NULL};
+#define WRITE(buffer, values)                                                  \
+    "{\"op\":\"write\",\"buffer\":\"" buffer "\",\"values\":" values "}"
+#define RUN(name, load)                                                        \
+    "{\"ref\":\"" name "\",\"op\":\"execute\",\"load\":\"" load                \
+    "\",\"inputs\":[\"$a\"]}"
+    static const char *const ops[] = {
+        TWO,
+        "{\"ref\":\"own\",\"op\":\"load\",\"program\":\"prog-1\",\"core\":0}",
+        RUN("y", "$own"),
+        RUN("z", "load-2"),
+        WRITE("$y.outputs[1]", "\"-7\""),
+        WRITE("$z.outputs[2]", "[8,9.5]"),
+        NULL};
+    // The program of the last is not compiled before the graph runs.
+    static const char *const bad[] = {TWO,
+                                      RUN("z", "load-2"),
+                                      WRITE("$z.outputs[2]", "[8]"),
+                                      WRITE("$z.outputs[3]", "[8,9]"),
+                                      DOUBLE,
+                                      WRITE("$x.outputs[0]", "[1,2]"),
+                                      NULL};
+    static const char *const pointers[] = {"/ops/2/values", "/ops/3/buffer",
+                                           "/ops/7/buffer", NULL};
+    static const char *const reasons[] = {"SHAPE_MISMATCH", "UNKNOWN_HANDLE",
+                                          "SHAPE_MISMATCH"};
+#undef WRITE
+#undef RUN
+    json_decref(
+        rest_json(rest_ask(*state, "POST", "/v1/programs?load=0&wait=20s", type,
+                           text, strlen(text)),
+                  201));
+    for (int lines = 0; lines < 2; lines++) {
+        json_t *event = submit(*state, ops, lines == 1);
+        check_end(*state, event, "SUCCEEDED", "SUCCEEDED", "12");
+        check_values(*state, output_of(event, "y", 0), "[1,2]");
+        check_values(*state, output_of(event, "y", 1), "-7");
+        check_values(*state, output_of(event, "z", 2), "[8,9.5]");
+        json_decref(event);
+        check_faults(*state, bad, lines == 1, pointers, reasons);
+    }
+}
+
 static void test_cycles_are_named_by_their_refs(void **state)
 {
     static const char *const ops[] = {
@@ -522,6 +572,7 @@ int main(void)
         T(test_refs_name_what_was_made),
         T(test_refs_are_text),
         T(test_writes_and_reads),
+        T(test_writes_to_outputs),
         T(test_waiting_gives_the_end),
         T(test_lists_and_filters),
         T(test_members_of_the_whole_graph),
