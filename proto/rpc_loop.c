@@ -233,8 +233,7 @@ enum pod_code rpc_loop_new(struct rpc_loop **out_loop, struct pod_err *err)
         grpc_completion_queue_shutdown(loop->queue);
         loop_shutdown_grpc(loop);
         loop_free_memory(loop);
-        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no thread for gRPC");
+        return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no thread for gRPC");
     }
     *out_loop = loop;
     return POD_OK;

@@ -12,8 +12,8 @@ struct pod_map_slot {
     void *value;
 };
 
-// Zero-initialise it. Open addressing, at most 3/4 full. One that is empty keeps
-// no more than 1 MiB for those to come.
+// Zero-initialise it. Open addressing, at most 3/4 full. One that is empty
+// keeps no more than 1 MiB for those to come.
 struct pod_map {
     struct pod_map_slot *slots;
     size_t capacity;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of one size, taken from chunks of a fixed size that are kept until
-// the pool goes or all of it is trimmed. Internal to the scheduler; not thread-safe.
+// the pool goes or all of it is trimmed. Internal to the scheduler; not
+// thread-safe.
 #ifndef POD_SCHED_POOL_H
 #define POD_SCHED_POOL_H
 

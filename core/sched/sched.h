@@ -192,8 +192,9 @@ static inline void pod_sched_expect(const struct pod_sched_node *node)
 
 // Where the effects of the last step stand: the same place as long as the
 // scheduler lives. What stands there holds until the next step,
-// pod_sched_reserve or pod_sched_trim. A node gives one effect a step at most, its bits merged. A
-// cause comes before what it brought. A SUBMIT that failed has none.
+// pod_sched_reserve or pod_sched_trim. A node gives one effect a step at most,
+// its bits merged. A cause comes before what it brought. A SUBMIT that failed
+// has none.
 const struct pod_sched_effects *
 pod_sched_effects(const struct pod_sched *sched);
 
