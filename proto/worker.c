@@ -19,12 +19,12 @@ void worker_todo_locked(struct worker_op *op, unsigned bits)
 
 static void worker_effect_locked(const struct pod_sched_effect *effect)
 {
-    struct worker_op *op = effect->user;
+    struct worker_op *op = pod_sched_effect_user(effect);
     bool released = (effect->what & POD_SCHED_RELEASED) != 0;
     if ((effect->what & POD_SCHED_LAUNCH) && !op->forward)
         worker_todo_locked(op, WORKER_TODO_LAUNCH);
     if ((effect->what & POD_SCHED_CHANGED) && pod_sched_terminal(effect->state))
-        worker_op_end_locked(op, effect->state, effect->cause);
+        worker_op_end_locked(op, effect->state, pod_sched_effect_cause(effect));
     if (effect->what & POD_SCHED_INTERRUPT)
         worker_todo_locked(op, WORKER_TODO_CANCEL);
     if (released || pod_sched_node_settled(effect->node))

@@ -117,8 +117,9 @@ static void admit_submit(struct pod *pod, struct pod_op *op,
     (void)code;
     // A submission touches no other node, so it has one effect at most.
     const struct pod_sched_effects *effects = pod_sched_effects(pod->sched);
-    *out_effect = effects->count > 0 ? effects->items[0]
-                                     : (struct pod_sched_effect){.user = op};
+    *out_effect = effects->count > 0
+                      ? effects->items[0]
+                      : (struct pod_sched_effect){.node = op->node};
 }
 
 void pod_admit_locked(struct pod *pod, struct pod_op **ops, size_t count,

@@ -118,7 +118,7 @@ static void complete_removed(struct pod_call *call, struct pod_answer *answer)
 static void complete_prefetch(const struct pod_op *op)
 {
     pod_op_prefetch(op, offsetof(struct pod_op, buffer_number));
-    pod_sched_expect(op->node);
+    pod_sched_expect(op->node, false);
     __builtin_prefetch(op->buffer, 1);
 }
 

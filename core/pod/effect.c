@@ -123,10 +123,14 @@ static void effect_cancel_outcome(const struct pod *pod, struct pod_op *op)
 static void effect_explain(struct pod *pod, struct pod_op *op,
                            const struct pod_sched_effect *effect)
 {
+    struct pod_op *cause = op->state == POD_SCHED_SUCCEEDED
+                               ? NULL
+                               : pod_sched_effect_cause(effect);
+
     if (op->state == POD_SCHED_SUCCEEDED)
         pod_unfail_locked(op);
-    else if (effect->cause != NULL)
-        pod_inherit_locked(pod, op, effect->cause);
+    else if (cause != NULL)
+        pod_inherit_locked(pod, op, cause);
     else if ((effect->what & POD_SCHED_EXPIRED) != 0)
         pod_fail_locked(pod, op, POD_REASON_DEADLINE_EXCEEDED,
                         "the deadline passed before it was done");
@@ -216,8 +220,8 @@ static void effect_step(struct pod *pod, const struct pod_sched_event *event,
     assert(code == POD_OK); // only a SUBMIT can fail
     (void)code;
     for (size_t i = 0; i < effects->count; i++)
-        pod_effect_apply_locked(pod, effects->items[i].user, &effects->items[i],
-                                after);
+        pod_effect_apply_locked(pod, pod_sched_effect_user(&effects->items[i]),
+                                &effects->items[i], after);
 }
 
 void pod_step_locked(struct pod *pod, struct pod_op *op,

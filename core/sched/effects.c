@@ -31,18 +31,20 @@ bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
     return true;
 }
 
-void pod_sched_news_move(struct pod_sched_news *news,
-                         struct pod_sched_node *node)
+struct pod_sched_effect *pod_sched_news_last(struct pod_sched_news *news,
+                                             struct pod_sched_node *node)
 {
     struct pod_sched_effect *effect = pod_sched_news_find(news, node);
 
-    if (effect == NULL || node->effect == news->effects.count - 1)
-        return;
-    assert(news->effects.count < news->capacity);
-    node->effect = (uint32_t)news->effects.count;
-    news->effects.items[news->effects.count++] = *effect;
+    if (effect == NULL)
+        return pod_sched_news_add(news, node, 0, pod_sched_state_of(node));
+    if (effect == &news->effects.items[news->effects.count - 1])
+        return effect;
+    struct pod_sched_effect *last =
+        pod_sched_news_add(news, node, effect->what, effect->state);
     *effect = (struct pod_sched_effect){.node = NULL};
     news->gaps++;
+    return last;
 }
 
 void pod_sched_news_close_gaps(struct pod_sched_news *news)
@@ -62,4 +64,18 @@ void pod_sched_news_close_gaps(struct pod_sched_news *news)
 const struct pod_sched_effects *pod_sched_effects(const struct pod_sched *sched)
 {
     return &sched->news.effects;
+}
+
+void *pod_sched_effect_user(const struct pod_sched_effect *effect)
+{
+    return effect->node->user;
+}
+
+void *pod_sched_effect_cause(const struct pod_sched_effect *effect)
+{
+    // What ended earlier keeps its cause.
+    if ((effect->what & POD_SCHED_CHANGED) == 0 ||
+        !pod_sched_has(effect->node, POD_SCHED_HAS_CAUSE))
+        return NULL;
+    return pod_sched_cold(effect->node)->cause;
 }

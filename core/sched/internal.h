@@ -10,21 +10,20 @@
 #include "core/sched/queue.h"
 #include "core/sched/sched.h"
 
-// Edges to dependents, newest first. The first few are in the node itself, so
-// that most completions find them where they look anyway.
-struct pod_sched_edges {
-    struct pod_sched_edges *older;
-    // The number of the dependent in the pool, shifted, and flags; 0: none.
-    // Filled from the end.
-    uint32_t to[4];
-};
-
+// An edge to a dependent: the dependent's number, shifted, and flags; 0: none.
 enum {
-    POD_SCHED_EDGES =
-        sizeof(((struct pod_sched_edges *)0)->to) / sizeof(uint32_t),
     POD_SCHED_EDGE_CARRIES = 1,
     POD_SCHED_EDGE_AHEAD = 2,
     POD_SCHED_EDGE_SHIFT = 2,
+    POD_SCHED_NODE_EDGES = 3,
+    POD_SCHED_GROUP_EDGES = 7,
+};
+
+// Edges that a node has no room for in itself, newest first and filled from the
+// end.
+struct pod_sched_group {
+    uint32_t older; // the number of another group, or 0
+    uint32_t to[POD_SCHED_GROUP_EDGES];
 };
 
 // One of the places of a gang, from SUBMIT until it settles. They form a ring,
@@ -35,8 +34,6 @@ struct pod_sched_gang {
     struct pod_sched_gang *next;
     bool first; // as given
 };
-
-enum { POD_SCHED_LINE_BYTES = 64 };
 
 // struct pod_sched_node.flags: two numbers and single bits. They are in one
 // word, always written as a whole: a read that gathers what was written in
@@ -54,29 +51,65 @@ enum { POD_SCHED_LINE_BYTES = 64 };
 // Some dependent may be launched as soon as it is.
 #define POD_SCHED_HAS_FOLLOWERS UINT32_C(0x00800000)
 #define POD_SCHED_IS_CERTAIN    UINT32_C(0x01000000)
+#define POD_SCHED_IS_LED        UINT32_C(0x02000000) // else nothing leads it
+#define POD_SCHED_HAS_DEADLINE  UINT32_C(0x04000000)
+#define POD_SCHED_HAS_CAUSE     UINT32_C(0x08000000)
 
-// One line of the cache: many operations are in flight, and each is touched
-// for each of its edges.
+// What nearly each event looks at. Many operations are in flight, and each is
+// touched for each of its edges, so it is small: half a line of the cache.
 struct pod_sched_node {
-    struct pod_sched_edges edges;
+    // Edges to dependents, newest first and filled from the end; then those in
+    // a group of that number, or 0.
+    uint32_t older;
+    uint32_t to[POD_SCHED_NODE_EDGES];
+    // Edges to it that still stand and keep it from being launched.
+    uint32_t held;
+    uint32_t flags;
     void *user;
-    uint32_t effect;     // its place in the effects of a step, if that is it
-    uint32_t next_ahead; // while in sched->ahead: the number of the next
+};
+
+// The rest of a node. Most do without, so that it is neither read nor written:
+// what is in it means something only if the node's flags say so.
+struct pod_sched_cold {
+    void *cause; // whose failure ended it, if HAS_CAUSE
     union {
         struct pod_sched_place place;      // if PLACED, and no gang
         struct pod_sched_gang *gang;       // if PLACED, and a gang
         struct pod_sched_node *next_spent; // while in sched->spent
     };
-    // Edges to it that still stand: those that keep it from being launched, and
-    // those that do not, sent ahead, since their dependency is launched.
-    uint32_t held;
+    // Its place in the effects of a step, if that is it: it says so itself, so
+    // no flag has to.
+    uint32_t effect;
+    uint32_t next_ahead; // while in sched->ahead: the number of the next
+    // Edges to it that still stand and do not keep it from being launched: sent
+    // ahead, since their dependency is launched. If IS_LED.
     uint32_t led;
-    uint32_t deadline_slot;
-    uint32_t flags;
+    uint32_t deadline_slot; // if HAS_DEADLINE
 };
 
-_Static_assert(sizeof(struct pod_sched_node) == POD_SCHED_LINE_BYTES,
-               "a node is a line");
+enum {
+    POD_SCHED_NODE_PLACES =
+        POD_SCHED_CHUNK_BYTES / 2 / sizeof(struct pod_sched_node),
+    POD_SCHED_GROUP_PLACES =
+        POD_SCHED_CHUNK_BYTES / sizeof(struct pod_sched_group),
+};
+
+_Static_assert(sizeof(struct pod_sched_node) == 32, "half a line");
+_Static_assert(sizeof(struct pod_sched_cold) == sizeof(struct pod_sched_node),
+               "the other half");
+_Static_assert(sizeof(struct pod_sched_group) == 32, "aligned to its size");
+
+static inline struct pod_sched_cold *
+pod_sched_cold(const struct pod_sched_node *node)
+{
+    return pod_sched_pool_cold(node);
+}
+
+static inline struct pod_sched_node *
+pod_sched_cold_node(const struct pod_sched_cold *cold)
+{
+    return pod_sched_pool_of_cold(cold);
+}
 
 static inline bool pod_sched_edge_carries(uint32_t edge)
 {
@@ -86,26 +119,6 @@ static inline bool pod_sched_edge_carries(uint32_t edge)
 static inline bool pod_sched_edge_ahead(uint32_t edge)
 {
     return (edge & POD_SCHED_EDGE_AHEAD) != 0;
-}
-
-// A walk over the edges of a node.
-struct pod_sched_walk {
-    const struct pod_sched_edges *edges;
-    size_t next;
-};
-
-// The next edge, or 0.
-static inline uint32_t pod_sched_walk_next(struct pod_sched_walk *walk)
-{
-    while (walk->edges != NULL) {
-        while (walk->next < POD_SCHED_EDGES) {
-            uint32_t edge = walk->edges->to[walk->next++];
-            if (edge != 0)
-                return edge;
-        }
-        *walk = (struct pod_sched_walk){.edges = walk->edges->older};
-    }
-    return 0;
 }
 
 static inline bool pod_sched_has(const struct pod_sched_node *node,
@@ -134,7 +147,7 @@ static inline uint32_t pod_sched_level_of(const struct pod_sched_node *node)
 // Whether no edge to it stands any more.
 static inline bool pod_sched_node_met(const struct pod_sched_node *node)
 {
-    return (node->held | node->led) == 0;
+    return node->held == 0 && (node->flags & POD_SCHED_IS_LED) == 0;
 }
 
 static inline bool pod_sched_node_open(const struct pod_sched_node *node)
@@ -212,7 +225,7 @@ struct pod_sched {
     struct pod_heap deadlines; // of open nodes
     uint64_t submitted;        // how many nodes ever
     struct pod_sched_pool nodes;
-    struct pod_sched_pool edges;
+    struct pod_sched_pool groups;
     struct pod_sched_lanes lanes;
 };
 
@@ -220,9 +233,9 @@ struct pod_sched {
 // `more`; false: no memory.
 bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
     __attribute__((warn_unused_result));
-// Moves the effect of a node to the end, if it has one that is not there.
-void pod_sched_news_move(struct pod_sched_news *news,
-                         struct pod_sched_node *node);
+// The effect of a node, which has the last place now: moved there or new.
+struct pod_sched_effect *pod_sched_news_last(struct pod_sched_news *news,
+                                             struct pod_sched_node *node);
 // At the end of a step.
 void pod_sched_news_close_gaps(struct pod_sched_news *news);
 
@@ -232,13 +245,18 @@ static inline struct pod_sched_effect *
 pod_sched_news_find(const struct pod_sched_news *news,
                     const struct pod_sched_node *node)
 {
-    if (node->effect >= news->effects.count ||
-        news->effects.items[node->effect].node != node)
-        return NULL;
-    return &news->effects.items[node->effect];
+    size_t count = news->effects.count;
+    struct pod_sched_effect *items = news->effects.items;
+
+    // Most are asked for at once, if there are any.
+    if (count == 0 || items[count - 1].node == node)
+        return count == 0 ? NULL : &items[count - 1];
+    uint32_t place = pod_sched_cold(node)->effect;
+    return place < count && items[place].node == node ? &items[place] : NULL;
 }
 
-// Appends the effect of a node that has none yet and will not be asked for it.
+// Appends the effect of a node that has none yet and will not be asked for it
+// once there is another after it.
 static inline struct pod_sched_effect *
 pod_sched_news_append(struct pod_sched_news *news, struct pod_sched_node *node,
                       uint32_t what, enum pod_sched_state state)
@@ -247,7 +265,6 @@ pod_sched_news_append(struct pod_sched_news *news, struct pod_sched_node *node,
     struct pod_sched_effect *effect =
         &news->effects.items[news->effects.count++];
     *effect = (struct pod_sched_effect){
-        .user = node->user,
         .node = node,
         .what = what,
         .state = state,
@@ -260,7 +277,7 @@ static inline struct pod_sched_effect *
 pod_sched_news_add(struct pod_sched_news *news, struct pod_sched_node *node,
                    uint32_t what, enum pod_sched_state state)
 {
-    node->effect = (uint32_t)news->effects.count;
+    pod_sched_cold(node)->effect = (uint32_t)news->effects.count;
     return pod_sched_news_append(news, node, what, state);
 }
 
@@ -280,11 +297,28 @@ pod_sched_note(struct pod_sched *sched, struct pod_sched_node *node,
     return effect;
 }
 
+// No edge to a node that waits is left. What is not launched had no effect in
+// this step before, and has no other unless it has lanes, or is launched next.
+static inline void pod_sched_set_ready(struct pod_sched *sched,
+                                       struct pod_sched_node *node)
+{
+    pod_sched_set_state(node, POD_SCHED_READY);
+    if (pod_sched_has(node, POD_SCHED_IS_LAUNCHED))
+        (void)pod_sched_note(sched, node, POD_SCHED_CHANGED);
+    else if (pod_sched_has(node, POD_SCHED_IS_PLACED))
+        (void)pod_sched_news_add(&sched->news, node, POD_SCHED_CHANGED,
+                                 POD_SCHED_READY);
+    else
+        (void)pod_sched_news_append(&sched->news, node, POD_SCHED_CHANGED,
+                                    POD_SCHED_READY);
+}
+
 static inline struct pod_sched_node *
 pod_sched_node_at(const struct pod_sched *sched, uint32_t number)
 {
     return pod_sched_pool_at(&sched->nodes, number,
-                             sizeof(struct pod_sched_node));
+                             sizeof(struct pod_sched_node),
+                             POD_SCHED_NODE_PLACES);
 }
 
 // The node an edge leads to.
@@ -296,7 +330,82 @@ pod_sched_edge_node(const struct pod_sched *sched, uint32_t edge)
 
 static inline uint32_t pod_sched_node_number(const struct pod_sched_node *node)
 {
-    return pod_sched_pool_number(node, sizeof *node);
+    return pod_sched_pool_number(node, sizeof *node, POD_SCHED_NODE_PLACES);
+}
+
+static inline struct pod_sched_group *
+pod_sched_group_at(const struct pod_sched *sched, uint32_t number)
+{
+    return pod_sched_pool_at(&sched->groups, number,
+                             sizeof(struct pod_sched_group),
+                             POD_SCHED_GROUP_PLACES);
+}
+
+static inline uint32_t
+pod_sched_group_number(const struct pod_sched_group *group)
+{
+    return pod_sched_pool_number(group, sizeof *group, POD_SCHED_GROUP_PLACES);
+}
+
+// A walk over the edges of a node.
+struct pod_sched_walk {
+    const uint32_t *next;
+    const uint32_t *end;
+    uint32_t older; // the group that follows
+};
+
+static inline struct pod_sched_walk
+pod_sched_walk_of(const struct pod_sched_node *node)
+{
+    return (struct pod_sched_walk){
+        .next = node->to,
+        .end = node->to + POD_SCHED_NODE_EDGES,
+        .older = node->older,
+    };
+}
+
+static inline struct pod_sched_walk
+pod_sched_walk_of_group(const struct pod_sched_group *group)
+{
+    return (struct pod_sched_walk){
+        .next = group->to,
+        .end = group->to + POD_SCHED_GROUP_EDGES,
+        .older = group->older,
+    };
+}
+
+// The next edge, or 0.
+static inline uint32_t pod_sched_walk_next(const struct pod_sched *sched,
+                                           struct pod_sched_walk *walk)
+{
+    for (;;) {
+        while (walk->next < walk->end) {
+            uint32_t edge = *walk->next++;
+            if (edge != 0)
+                return edge;
+        }
+        if (walk->older == 0)
+            return 0;
+        *walk = pod_sched_walk_of_group(pod_sched_group_at(sched, walk->older));
+    }
+}
+
+// Edges to it that are sent ahead count apart.
+static inline void pod_sched_lead(struct pod_sched_node *node)
+{
+    struct pod_sched_cold *cold = pod_sched_cold(node);
+
+    cold->led = pod_sched_has(node, POD_SCHED_IS_LED) ? cold->led + 1 : 1;
+    node->flags |= POD_SCHED_IS_LED;
+}
+
+static inline void pod_sched_unlead(struct pod_sched_node *node)
+{
+    struct pod_sched_cold *cold = pod_sched_cold(node);
+
+    assert(cold->led > 0);
+    if (--cold->led == 0)
+        node->flags &= ~POD_SCHED_IS_LED;
 }
 
 // Deadlines keep their order as unsigned keys of a heap.
@@ -314,6 +423,9 @@ static inline int64_t pod_sched_deadline_of(uint64_t key)
 struct pod_sched_effect *pod_sched_end(struct pod_sched *sched,
                                        struct pod_sched_node *node,
                                        enum pod_sched_state state);
+// The same, because of the failure of a dependency with that user pointer.
+void pod_sched_end_by(struct pod_sched *sched, struct pod_sched_node *node,
+                      enum pod_sched_state state, void *cause);
 // The deadline of an open node has passed.
 void pod_sched_expire(struct pod_sched *sched, struct pod_sched_node *node);
 // Nothing but its lanes holds the node back any more.

@@ -19,7 +19,7 @@ enum { LANE_FIRST_CAPACITY = 16 };
 void pod_sched_lanes_init(struct pod_sched_lanes *lanes)
 {
     *lanes = (struct pod_sched_lanes){.dirty = LANE_NONE};
-    pod_sched_pool_init(&lanes->gangs, sizeof(struct pod_sched_gang));
+    pod_sched_pool_init(&lanes->gangs, sizeof(struct pod_sched_gang), false);
 }
 
 void pod_sched_lanes_fini(struct pod_sched_lanes *lanes)
@@ -157,6 +157,7 @@ static void lane_join_gang(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node, const uint32_t *numbers,
                            size_t count)
 {
+    struct pod_sched_cold *cold = pod_sched_cold(node);
     struct pod_sched_gang *last = NULL;
 
     node->flags |= POD_SCHED_IS_GANG;
@@ -168,13 +169,13 @@ static void lane_join_gang(struct pod_sched_lanes *lanes,
             .first = last == NULL,
         };
         if (last == NULL)
-            node->gang = member;
+            cold->gang = member;
         else
             last->next = member;
         last = member;
         pod_sched_queue_join_gang(&lanes->items[numbers[i]].queue, member);
     }
-    last->next = node->gang;
+    last->next = cold->gang;
 }
 
 // Whether the node is first in all of its lanes and all have room. The ring
@@ -183,16 +184,17 @@ static void lane_join_gang(struct pod_sched_lanes *lanes,
 static bool lane_gang_has_turn(struct pod_sched_lanes *lanes,
                                struct pod_sched_node *node)
 {
-    struct pod_sched_gang *start = node->gang;
+    struct pod_sched_cold *cold = pod_sched_cold(node);
+    const struct pod_sched_gang *start = cold->gang;
 
     do {
-        struct pod_sched_gang *member = node->gang;
+        const struct pod_sched_gang *member = cold->gang;
         struct pod_sched_lane *lane = &lanes->items[member->place.lane];
         if (lane->launched >= lane->window ||
             pod_sched_queue_first(&lane->queue) != node)
             return false;
-        node->gang = member->next;
-    } while (node->gang != start);
+        cold->gang = member->next;
+    } while (cold->gang != start);
     return true;
 }
 
@@ -204,26 +206,28 @@ static inline void lane_for_each(struct pod_sched_lanes *lanes,
                                  struct pod_sched_node *node, lane_visit *visit)
 {
     if (!pod_sched_has(node, POD_SCHED_IS_GANG)) {
-        visit(lanes, node, &node->place);
+        visit(lanes, node, &pod_sched_cold(node)->place);
         return;
     }
-    const struct pod_sched_gang *member = node->gang;
+    const struct pod_sched_gang *first = pod_sched_cold(node)->gang;
+    const struct pod_sched_gang *member = first;
     do {
         visit(lanes, node, &member->place);
         member = member->next;
-    } while (member != node->gang);
+    } while (member != first);
 }
 
 static void lane_give_gang(struct pod_sched_lanes *lanes,
                            struct pod_sched_node *node)
 {
-    struct pod_sched_gang *member = node->gang;
+    struct pod_sched_gang *first = pod_sched_cold(node)->gang;
+    struct pod_sched_gang *member = first;
 
     do {
         struct pod_sched_gang *next = member->next;
         pod_sched_pool_give(&lanes->gangs, member);
         member = next;
-    } while (member != node->gang);
+    } while (member != first);
     node->flags &= ~POD_SCHED_IS_GANG;
 }
 
@@ -238,7 +242,7 @@ void pod_sched_lanes_join(struct pod_sched_lanes *lanes,
     if (count > 1) {
         lane_join_gang(lanes, node, numbers, count);
     } else if (count > 0) {
-        node->place.lane = numbers[0];
+        pod_sched_cold(node)->place.lane = numbers[0];
         pod_sched_queue_join(&lanes->items[numbers[0]].queue, node);
     }
 }
@@ -256,7 +260,7 @@ struct pod_sched_node *pod_sched_lanes_pick(struct pod_sched_lanes *lanes)
         struct pod_sched_lane *lane = &lanes->items[lanes->dirty];
         struct pod_sched_node *node = pod_sched_queue_first(&lane->queue);
         if (node != NULL && lane->launched >= lane->window)
-            pod_sched_expect(node); // when there is room
+            pod_sched_expect(node, true); // when there is room
         else if (node != NULL && (!pod_sched_has(node, POD_SCHED_IS_GANG) ||
                                   lane_gang_has_turn(lanes, node)))
             return node;

@@ -12,12 +12,18 @@ enum {
     POOL_HUGE_PAGE = 2 << 20,
 };
 
-void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes)
+void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes,
+                         bool has_cold)
 {
+    size_t room = has_cold ? POD_SCHED_CHUNK_BYTES / 2 : POD_SCHED_CHUNK_BYTES;
+    // The cold parts of the last items would be behind the chunk.
+    size_t skew = has_cold ? POD_SCHED_COLD_SKEW : 0;
+
     assert(item_bytes >= sizeof(struct pod_sched_chunk));
     *pool = (struct pod_sched_pool){
         .item_bytes = item_bytes,
-        .per_chunk = POD_SCHED_CHUNK_BYTES / item_bytes - 1,
+        .room_bytes = room,
+        .per_chunk = (room - skew) / item_bytes - 1,
     };
 }
 
@@ -33,19 +39,27 @@ void pod_sched_pool_fini(struct pod_sched_pool *pool)
 // Chunks are made of whole huge pages: with many operations in flight nearly
 // each access is to another page, and small pages would miss the TLB each time.
 // But the first items of a pool are in small ones: a process may have a
-// thousand pools of a few items each. What alignment leaves unused is never
-// touched, so it is no memory.
-static struct pod_sched_chunk *pool_chunk_new(uint32_t number)
+// thousand pools of a few items each.
+static void pool_use_huge_pages(char *begin, size_t bytes, bool but_first)
 {
+    size_t small = but_first ? POOL_HUGE_PAGE : 0;
+
+    // Only a hint: without it all works, more slowly.
+    (void)madvise(begin + small, bytes - small, MADV_HUGEPAGE);
+}
+
+// What alignment leaves unused is never touched, so it is no memory.
+static struct pod_sched_chunk *pool_chunk_new(const struct pod_sched_pool *pool)
+{
+    uint32_t number = (uint32_t)pool->chunk_count;
     char *block = pod_malloc(2 * POD_SCHED_CHUNK_BYTES);
 
     if (block == NULL)
         return NULL;
     size_t over = (uintptr_t)block & (POD_SCHED_CHUNK_BYTES - 1);
     char *start = block + (POD_SCHED_CHUNK_BYTES - over);
-    size_t small = number == 0 ? POOL_HUGE_PAGE : 0;
-    // Only a hint: without it all works, more slowly.
-    (void)madvise(start + small, POD_SCHED_CHUNK_BYTES - small, MADV_HUGEPAGE);
+    for (size_t i = 0; i < POD_SCHED_CHUNK_BYTES; i += pool->room_bytes)
+        pool_use_huge_pages(start + i, pool->room_bytes, number == 0);
     struct pod_sched_chunk *chunk = (struct pod_sched_chunk *)(void *)start;
     *chunk = (struct pod_sched_chunk){.block = block, .number = number};
     return chunk;
@@ -76,8 +90,7 @@ bool pod_sched_pool_grow(struct pod_sched_pool *pool, size_t count)
     while (pool->spare < count) {
         if (!pool_table_grow(pool))
             return false;
-        struct pod_sched_chunk *chunk =
-            pool_chunk_new((uint32_t)pool->chunk_count);
+        struct pod_sched_chunk *chunk = pool_chunk_new(pool);
         if (chunk == NULL)
             return false;
         pool->chunks[pool->chunk_count++] = chunk;

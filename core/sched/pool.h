@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of one size, taken from chunks of a fixed size that are kept until
-// the pool goes or all of it is trimmed. Internal to the scheduler; not
-// thread-safe.
+// the pool goes or all of it is trimmed. Items may have a cold part: it is
+// looked at more rarely, and stands elsewhere in the chunk. Internal to the
+// scheduler; not thread-safe.
 #ifndef POD_SCHED_POOL_H
 #define POD_SCHED_POOL_H
 
@@ -24,8 +25,9 @@ struct pod_sched_pool_free {
 
 struct pod_sched_pool {
     size_t item_bytes;
-    size_t per_chunk; // items in a chunk
-    size_t spare;     // items that can be taken without more memory
+    size_t room_bytes; // for items in a chunk: half of it, or all of it
+    size_t per_chunk;  // items in a chunk
+    size_t spare;      // items that can be taken without more memory
     struct pod_sched_pool_free *free; // items given back, newest first
     // Items never taken: from `fresh` to the end of the current chunk, and in
     // the chunks after it.
@@ -38,8 +40,10 @@ struct pod_sched_pool {
 };
 
 // Items are aligned to the greatest power of two that divides item_bytes, which
-// is at least the size of struct pod_sched_chunk.
-void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes);
+// is at least the size of struct pod_sched_chunk. A cold part has the same size
+// as its item.
+void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes,
+                         bool has_cold);
 // Frees the chunks, and with them all items.
 void pod_sched_pool_fini(struct pod_sched_pool *pool);
 // Makes room for more items; false: no memory. `count` more than are spare.
@@ -79,7 +83,7 @@ static inline void *pod_sched_pool_take(struct pod_sched_pool *pool)
     return fresh;
 }
 
-// Gives one back.
+// Gives one back. Its first bytes are written, as many as a pointer has.
 static inline void pod_sched_pool_give(struct pod_sched_pool *pool, void *item)
 {
     struct pod_sched_pool_free *freed = item;
@@ -89,27 +93,42 @@ static inline void pod_sched_pool_give(struct pod_sched_pool *pool, void *item)
     pool->spare++;
 }
 
+// How far behind an item its cold part is: half a chunk, and some lines more,
+// for the processor mistakes addresses for each other whose low bits are alike.
+#define POD_SCHED_COLD_SKEW ((size_t)5 * 64)
+#define POD_SCHED_COLD_DISTANCE                                                \
+    (POD_SCHED_CHUNK_BYTES / 2 + POD_SCHED_COLD_SKEW)
+
+static inline void *pod_sched_pool_cold(const void *item)
+{
+    return (void *)((uintptr_t)item + POD_SCHED_COLD_DISTANCE);
+}
+
+// The item of a cold part.
+static inline void *pod_sched_pool_of_cold(const void *cold)
+{
+    return (void *)((uintptr_t)cold - POD_SCHED_COLD_DISTANCE);
+}
+
 // Numbers of items whose size is a power of two: from 1 on, and the same as
-// long as the pool lives. `item_bytes` is that of the pool, known to the
-// compiler.
+// long as the pool lives. `places` is how many items would fill a chunk, with
+// their cold parts: known to the compiler.
 static inline uint32_t pod_sched_pool_number(const void *item,
-                                             size_t item_bytes)
+                                             size_t item_bytes, uint32_t places)
 {
     uintptr_t offset = (uintptr_t)item & (POD_SCHED_CHUNK_BYTES - 1);
     const struct pod_sched_chunk *chunk =
         (const struct pod_sched_chunk *)((uintptr_t)item - offset);
 
-    return chunk->number * (uint32_t)(POD_SCHED_CHUNK_BYTES / item_bytes) +
-           (uint32_t)(offset / item_bytes);
+    return chunk->number * places + (uint32_t)(offset / item_bytes);
 }
 
 static inline void *pod_sched_pool_at(const struct pod_sched_pool *pool,
-                                      uint32_t number, size_t item_bytes)
+                                      uint32_t number, size_t item_bytes,
+                                      uint32_t places)
 {
-    uint32_t per_chunk = (uint32_t)(POD_SCHED_CHUNK_BYTES / item_bytes);
-
-    return (char *)pool->chunks[number / per_chunk] +
-           (size_t)(number % per_chunk) * item_bytes;
+    return (char *)pool->chunks[number / places] +
+           (size_t)(number % places) * item_bytes;
 }
 
 #endif

@@ -5,9 +5,6 @@
 #include "core/base/clock.h"
 #include "core/sched/internal.h"
 
-// Enough for an index, and less than the alignment of struct pod_sched_edges.
-#define QUERY_INDEX_BITS ((uintptr_t)7)
-
 int64_t pod_sched_next_deadline(const struct pod_sched *sched)
 {
     const struct pod_heap_entry *top = pod_heap_top(&sched->deadlines);
@@ -39,7 +36,27 @@ bool pod_sched_node_queued(const struct pod_sched_node *node)
 
 uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)
 {
-    return node->held + node->led;
+    return node->held + (pod_sched_has(node, POD_SCHED_IS_LED)
+                             ? pod_sched_cold(node)->led
+                             : 0);
+}
+
+// A walk over the edges of a node from behind one of them on.
+static struct pod_sched_walk query_walk_after(const struct pod_sched_node *node,
+                                              const uint32_t *edge)
+{
+    struct pod_sched_walk walk = pod_sched_walk_of(node);
+
+    if (edge == NULL)
+        return walk;
+    if (edge < walk.next || edge >= walk.end) {
+        // Groups are aligned to their size, so an edge tells its group.
+        uintptr_t group =
+            (uintptr_t)edge & ~(sizeof(struct pod_sched_group) - 1);
+        walk = pod_sched_walk_of_group((const struct pod_sched_group *)group);
+    }
+    walk.next = edge + 1;
+    return walk;
 }
 
 bool pod_sched_next_dependent(const struct pod_sched *sched,
@@ -47,20 +64,12 @@ bool pod_sched_next_dependent(const struct pod_sched *sched,
                               const void **cursor, void **out_user,
                               bool *out_carries)
 {
-    // The cursor is the address of a group of edges and, in the bits that its
-    // alignment leaves, the index of the next edge in it; never 0 inside.
-    uintptr_t at = (uintptr_t)*cursor;
-    struct pod_sched_walk walk = {.edges = &node->edges};
+    struct pod_sched_walk walk = query_walk_after(node, *cursor);
+    uint32_t edge = pod_sched_walk_next(sched, &walk);
 
-    if (at != 0)
-        walk = (struct pod_sched_walk){
-            .edges = (const struct pod_sched_edges *)(at & ~QUERY_INDEX_BITS),
-            .next = at & QUERY_INDEX_BITS,
-        };
-    uint32_t edge = pod_sched_walk_next(&walk);
     if (edge == 0)
         return false;
-    *cursor = (const void *)((uintptr_t)walk.edges | walk.next);
+    *cursor = walk.next - 1;
     *out_user = pod_sched_edge_node(sched, edge)->user;
     *out_carries = pod_sched_edge_carries(edge);
     return true;
@@ -74,13 +83,13 @@ static const struct pod_sched_place *
 query_next_place(const struct pod_sched_node *node, const void *place)
 {
     if (!pod_sched_has(node, POD_SCHED_IS_GANG))
-        return place == NULL ? &node->place : NULL;
+        return place == NULL ? &pod_sched_cold(node)->place : NULL;
     if (place != NULL) {
         const struct pod_sched_gang *before = place;
         return before->next->first ? NULL : &before->next->place;
     }
     // The ring is turned now and then; its first member stays the first.
-    const struct pod_sched_gang *member = node->gang;
+    const struct pod_sched_gang *member = pod_sched_cold(node)->gang;
     while (!member->first)
         member = member->next;
     return &member->place;

@@ -40,8 +40,9 @@ static struct pod_sched_place *queue_place(uintptr_t item)
 {
     struct pod_sched_gang *gang = queue_gang(item);
 
-    return gang != NULL ? &gang->place
-                        : &((struct pod_sched_node *)item)->place;
+    if (gang != NULL)
+        return &gang->place;
+    return &pod_sched_cold((const struct pod_sched_node *)item)->place;
 }
 
 // -------------------------------------------------------------------- marks
@@ -268,7 +269,7 @@ static uint32_t queue_add(struct pod_sched_queue *queue, uintptr_t item)
 void pod_sched_queue_join(struct pod_sched_queue *queue,
                           struct pod_sched_node *node)
 {
-    node->place.at = queue_add(queue, (uintptr_t)node);
+    pod_sched_cold(node)->place.at = queue_add(queue, (uintptr_t)node);
 }
 
 void pod_sched_queue_join_gang(struct pod_sched_queue *queue,

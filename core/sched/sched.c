@@ -22,6 +22,7 @@
 #include "core/sched/sched.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/base/list.h"
 #include "core/base/mem.h"
@@ -33,8 +34,8 @@ struct pod_sched *pod_sched_new(void)
 
     if (sched == NULL)
         return NULL;
-    pod_sched_pool_init(&sched->nodes, sizeof(struct pod_sched_node));
-    pod_sched_pool_init(&sched->edges, sizeof(struct pod_sched_edges));
+    pod_sched_pool_init(&sched->nodes, sizeof(struct pod_sched_node), true);
+    pod_sched_pool_init(&sched->groups, sizeof(struct pod_sched_group), false);
     pod_sched_lanes_init(&sched->lanes);
     return sched;
 }
@@ -45,7 +46,7 @@ void pod_sched_free(struct pod_sched *sched)
         return;
     pod_heap_fini(&sched->deadlines);
     pod_sched_lanes_fini(&sched->lanes);
-    pod_sched_pool_fini(&sched->edges);
+    pod_sched_pool_fini(&sched->groups);
     pod_sched_pool_fini(&sched->nodes);
     pod_free(sched->news.effects.items);
     pod_free(sched);
@@ -88,11 +89,11 @@ static void sched_interrupt(struct pod_sched *sched,
 // It ended, was never launched, and nothing it stood behind is left.
 static void sched_spend(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    node->next_spent = NULL;
+    pod_sched_cold(node)->next_spent = NULL;
     if (sched->spent == NULL)
         sched->spent = node;
     else
-        sched->last_spent->next_spent = node;
+        pod_sched_cold(sched->last_spent)->next_spent = node;
     sched->last_spent = node;
 }
 
@@ -102,8 +103,11 @@ struct pod_sched_effect *pod_sched_end(struct pod_sched *sched,
 {
     assert(pod_sched_node_open(node) && pod_sched_terminal(state));
     pod_sched_set_state(node, state);
-    if (node->deadline_slot != POD_HEAP_NONE)
-        pod_heap_remove(&sched->deadlines, &node->deadline_slot);
+    if (pod_sched_has(node, POD_SCHED_HAS_DEADLINE)) {
+        node->flags &= ~POD_SCHED_HAS_DEADLINE;
+        pod_heap_remove(&sched->deadlines,
+                        &pod_sched_cold(node)->deadline_slot);
+    }
     if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED) &&
         pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_leave(&sched->lanes, node);
@@ -112,21 +116,29 @@ struct pod_sched_effect *pod_sched_end(struct pod_sched *sched,
     return pod_sched_note(sched, node, POD_SCHED_CHANGED);
 }
 
+void pod_sched_end_by(struct pod_sched *sched, struct pod_sched_node *node,
+                      enum pod_sched_state state, void *cause)
+{
+    (void)pod_sched_end(sched, node, state);
+    pod_sched_cold(node)->cause = cause;
+    node->flags |= POD_SCHED_HAS_CAUSE;
+}
+
 // Ends the open nodes that depend on this one over edges that carry.
 static void sched_end_dependents(struct pod_sched *sched,
                                  const struct pod_sched_node *node,
                                  enum pod_sched_state state)
 {
-    struct pod_sched_walk walk = {.edges = &node->edges};
+    struct pod_sched_walk walk = pod_sched_walk_of(node);
     uint32_t edge;
 
-    while ((edge = pod_sched_walk_next(&walk)) != 0) {
+    while ((edge = pod_sched_walk_next(sched, &walk)) != 0) {
         struct pod_sched_node *to = pod_sched_edge_node(sched, edge);
         if (!pod_sched_edge_carries(edge) ||
             pod_sched_has(to, POD_SCHED_IS_RESILIENT) ||
             !pod_sched_node_open(to))
             continue;
-        pod_sched_end(sched, to, state)->cause = node->user;
+        pod_sched_end_by(sched, to, state, node->user);
         sched_interrupt(sched, to);
     }
 }
@@ -192,22 +204,21 @@ static void sched_advance(struct pod_sched *sched, int64_t now_ns)
         const struct pod_heap_entry *top = pod_heap_top(&sched->deadlines);
         if (top == NULL || top->key > now)
             return;
-        pod_sched_expire(sched, POD_CONTAINER(top->slot, struct pod_sched_node,
-                                              deadline_slot));
+        const struct pod_sched_cold *cold =
+            POD_CONTAINER(top->slot, struct pod_sched_cold, deadline_slot);
+        pod_sched_expire(sched, pod_sched_cold_node(cold));
     }
 }
 
 // ------------------------------------------------------------- settle phase
 
-// The effect of this step that the node has, if any, gets one bit more.
-static inline void sched_launch_in_place(struct pod_sched *sched,
-                                         struct pod_sched_node *node)
+static inline void sched_set_launched(struct pod_sched *sched,
+                                      struct pod_sched_node *node)
 {
-    (void)pod_sched_note(sched, node, POD_SCHED_LAUNCH);
     node->flags |= POD_SCHED_IS_LAUNCHED;
     if (!pod_sched_has(node, POD_SCHED_HAS_FOLLOWERS))
         return;
-    node->next_ahead = sched->ahead;
+    pod_sched_cold(node)->next_ahead = sched->ahead;
     sched->ahead = pod_sched_node_number(node);
 }
 
@@ -216,10 +227,10 @@ static inline void sched_launch(struct pod_sched *sched,
                                 struct pod_sched_node *node)
 {
     // Launches show in the order in which they happen.
-    pod_sched_news_move(&sched->news, node);
+    pod_sched_news_last(&sched->news, node)->what |= POD_SCHED_LAUNCH;
     if (pod_sched_has(node, POD_SCHED_IS_PLACED))
         pod_sched_lanes_occupy(&sched->lanes, node);
-    sched_launch_in_place(sched, node);
+    sched_set_launched(sched, node);
 }
 
 void pod_sched_unhold(struct pod_sched *sched, struct pod_sched_node *node)
@@ -237,8 +248,7 @@ static inline void sched_met(struct pod_sched *sched,
                              struct pod_sched_node *node)
 {
     if (pod_sched_state_of(node) == POD_SCHED_WAITING) {
-        pod_sched_set_state(node, POD_SCHED_READY);
-        (void)pod_sched_note(sched, node, POD_SCHED_CHANGED);
+        pod_sched_set_ready(sched, node);
     } else if (!pod_sched_has(node, POD_SCHED_IS_LAUNCHED) &&
                !pod_sched_node_open(node)) {
         sched_spend(sched, node);
@@ -248,15 +258,17 @@ static inline void sched_met(struct pod_sched *sched,
 // Not inline: what most edges bring is done without it.
 __attribute__((noinline)) static void
 sched_drop_any_edge(struct pod_sched *sched, const struct pod_sched_node *node,
-                    uint32_t edge)
+                    struct pod_sched_node *to, uint32_t edge)
 {
-    struct pod_sched_node *to = pod_sched_edge_node(sched, edge);
     bool led = pod_sched_edge_ahead(edge) &&
                pod_sched_has(node, POD_SCHED_IS_LAUNCHED);
-    uint32_t *count = led ? &to->led : &to->held;
 
-    assert(*count > 0);
-    --*count;
+    if (led) {
+        pod_sched_unlead(to);
+    } else {
+        assert(to->held > 0);
+        to->held--;
+    }
     if (pod_sched_node_met(to) && pod_sched_has(to, POD_SCHED_IS_SETTLED)) {
         sched_release(sched, to);
         return;
@@ -270,26 +282,27 @@ sched_drop_any_edge(struct pod_sched *sched, const struct pod_sched_node *node,
 // What makes more of a node that nothing holds any more than one to launch.
 #define SCHED_NOT_PLAIN                                                        \
     (POD_SCHED_STATE_MASK | POD_SCHED_IS_LAUNCHED | POD_SCHED_IS_PLACED |      \
-     POD_SCHED_HAS_FOLLOWERS)
+     POD_SCHED_HAS_FOLLOWERS | POD_SCHED_IS_LED)
 
 _Static_assert(POD_SCHED_WAITING == 0, "a plain node is WAITING");
 
 // Gives back an edge to a dependent of a node that settles, if that leaves the
 // dependent waiting or makes it one to launch at once, as most do. false:
 // nothing was done.
-static inline bool sched_drop_plain_edge(struct pod_sched *sched, uint32_t edge)
+static inline bool sched_drop_plain_edge(struct pod_sched *sched,
+                                         struct pod_sched_node *to,
+                                         uint32_t edge)
 {
-    struct pod_sched_node *to = pod_sched_edge_node(sched, edge);
-
     if (pod_sched_edge_ahead(edge))
         return false;
-    if (to->held > 1) {
-        to->held--;
+    uint32_t left = to->held - 1;
+    if (left > 0) {
+        assert(left != UINT32_MAX);
+        to->held = left;
         return true;
     }
-    if (to->led > 0 || pod_sched_has(to, SCHED_NOT_PLAIN))
+    if (pod_sched_has(to, SCHED_NOT_PLAIN))
         return false;
-    assert(to->held == 1);
     to->held = 0;
     to->flags |= POD_SCHED_READY | POD_SCHED_IS_LAUNCHED;
     // Nothing had come of it yet, and nothing more will in this step.
@@ -299,80 +312,76 @@ static inline bool sched_drop_plain_edge(struct pod_sched *sched, uint32_t edge)
     return true;
 }
 
-// With many operations in flight all dependents come from memory: so let them
-// come at once.
-static inline void sched_expect(const struct pod_sched *sched,
-                                const struct pod_sched_edges *edges)
+// Gives back an edge of a node that settles to its dependent. false: something
+// more than a plain launch may come of it.
+static inline bool sched_drop_edge(struct pod_sched *sched,
+                                   const struct pod_sched_node *node,
+                                   struct pod_sched_node *to, uint32_t edge)
 {
-    for (size_t i = POD_SCHED_EDGES; i > 0 && edges->to[i - 1] != 0; i--)
-        __builtin_prefetch(pod_sched_edge_node(sched, edges->to[i - 1]), 1);
+    if (sched_drop_plain_edge(sched, to, edge))
+        return true;
+    sched_drop_any_edge(sched, node, to, edge);
+    return false;
 }
 
-// Where the edges of a group begin, whose dependents will be looked at.
-static inline size_t sched_first_edge(const struct pod_sched *sched,
-                                      const struct pod_sched_edges *edges)
+// The same for a list of edges, from the newest on.
+static inline bool sched_drop_list(struct pod_sched *sched,
+                                   const struct pod_sched_node *node,
+                                   const uint32_t *edges, size_t count,
+                                   bool with_cold)
 {
-    size_t i = POD_SCHED_EDGES - 1;
+    struct pod_sched_node *to[POD_SCHED_GROUP_EDGES];
+    size_t first = count;
+    bool plain = true;
 
-    if (edges->to[i] == 0)
-        return POD_SCHED_EDGES;
-    if (edges->to[i - 1] == 0)
-        return i;
-    sched_expect(sched, edges);
-    while (i > 0 && edges->to[i - 1] != 0)
-        i--;
-    return i;
-}
-
-// Gives back the edges of one group, from `i` on, to the dependents of a node
-// that settles.
-static inline void sched_drop_group(struct pod_sched *sched,
-                                    const struct pod_sched_node *node,
-                                    const struct pod_sched_edges *edges,
-                                    size_t i)
-{
-    for (; i < POD_SCHED_EDGES; i++) {
-        if (!sched_drop_plain_edge(sched, edges->to[i]))
-            sched_drop_any_edge(sched, node, edges->to[i]);
+    // With many operations in flight all dependents come from memory: so let
+    // them come at once.
+    for (; first > 0 && edges[first - 1] != 0; first--) {
+        to[first - 1] = pod_sched_edge_node(sched, edges[first - 1]);
+        __builtin_prefetch(to[first - 1], 1);
+        if (with_cold)
+            __builtin_prefetch(pod_sched_cold(to[first - 1]), 1);
     }
+    for (size_t i = first; i < count; i++)
+        plain = sched_drop_edge(sched, node, to[i], edges[i]) && plain;
+    return plain;
 }
 
-// Not inline: few nodes have so many dependents.
-__attribute__((noinline)) static void
-sched_drop_older(struct pod_sched *sched, const struct pod_sched_node *node,
-                 struct pod_sched_edges *edges)
+// The same for several edges of a node. Not inline: most have fewer.
+__attribute__((noinline)) static bool
+sched_drop_edges(struct pod_sched *sched, const struct pod_sched_node *node,
+                 bool with_cold)
 {
-    while (edges != NULL) {
-        struct pod_sched_edges *older = edges->older;
-        __builtin_prefetch(older);
-        sched_drop_group(sched, node, edges, sched_first_edge(sched, edges));
-        pod_sched_pool_give(&sched->edges, edges);
-        edges = older;
+    uint32_t number = node->older;
+    bool plain =
+        sched_drop_list(sched, node, node->to, POD_SCHED_NODE_EDGES, with_cold);
+
+    while (number != 0) {
+        struct pod_sched_group *group = pod_sched_group_at(sched, number);
+        number = group->older;
+        __builtin_prefetch(pod_sched_group_at(sched, number));
+        plain = sched_drop_list(sched, node, group->to, POD_SCHED_GROUP_EDGES,
+                                with_cold) &&
+                plain;
+        pod_sched_pool_give(&sched->groups, group);
     }
-}
-
-// Gives back all edges to the dependents of a node that settles.
-static inline void sched_drop_edges(struct pod_sched *sched,
-                                    struct pod_sched_node *node)
-{
-    struct pod_sched_edges *older = node->edges.older;
-
-    __builtin_prefetch(older);
-    sched_drop_group(sched, node, &node->edges,
-                     sched_first_edge(sched, &node->edges));
-    // Nobody may find them any more.
-    node->edges = (struct pod_sched_edges){.older = NULL};
-    if (older != NULL)
-        sched_drop_older(sched, node, older);
+    return plain;
 }
 
 static inline void sched_settle(struct pod_sched *sched,
                                 struct pod_sched_node *node)
 {
-    if (pod_sched_has(node, POD_SCHED_IS_PLACED))
+    bool placed = pod_sched_has(node, POD_SCHED_IS_PLACED);
+
+    if (placed)
         pod_sched_lanes_leave(&sched->lanes, node);
     node->flags |= POD_SCHED_IS_SETTLED;
-    sched_drop_edges(sched, node);
+    if (node->to[POD_SCHED_NODE_EDGES - 1] != 0) {
+        (void)sched_drop_edges(sched, node, placed);
+        // Nobody may find them any more.
+        node->older = 0;
+        memset(node->to, 0, sizeof node->to);
+    }
     if (pod_sched_node_met(node))
         sched_release(sched, node);
 }
@@ -381,11 +390,13 @@ static void sched_settle_spent(struct pod_sched *sched)
 {
     while (sched->spent != NULL) {
         struct pod_sched_node *node = sched->spent;
-        sched->spent = node->next_spent;
-        if (pod_sched_has(node, POD_SCHED_IS_CERTAIN))
-            sched_launch_in_place(sched, node);
-        else
+        sched->spent = pod_sched_cold(node)->next_spent;
+        if (!pod_sched_has(node, POD_SCHED_IS_CERTAIN)) {
             sched_settle(sched, node);
+            continue;
+        }
+        (void)pod_sched_note(sched, node, POD_SCHED_LAUNCH);
+        sched_set_launched(sched, node);
     }
 }
 
@@ -394,16 +405,16 @@ static void sched_settle_spent(struct pod_sched *sched)
 // The dependents that waited only for the node's launch no longer do.
 static void sched_lead(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    struct pod_sched_walk walk = {.edges = &node->edges};
+    struct pod_sched_walk walk = pod_sched_walk_of(node);
     uint32_t edge;
 
-    while ((edge = pod_sched_walk_next(&walk)) != 0) {
+    while ((edge = pod_sched_walk_next(sched, &walk)) != 0) {
         if (!pod_sched_edge_ahead(edge))
             continue;
         struct pod_sched_node *to = pod_sched_edge_node(sched, edge);
         assert(to->held > 0);
         to->held--;
-        to->led++;
+        pod_sched_lead(to);
         if (to->held == 0)
             pod_sched_unhold(sched, to);
     }
@@ -416,7 +427,7 @@ static void sched_launch_all(struct pod_sched *sched)
         while (sched->ahead != 0) {
             struct pod_sched_node *node =
                 pod_sched_node_at(sched, sched->ahead);
-            sched->ahead = node->next_ahead;
+            sched->ahead = pod_sched_cold(node)->next_ahead;
             sched_lead(sched, node);
         }
         struct pod_sched_node *node = pod_sched_lanes_pick(&sched->lanes);
@@ -435,7 +446,9 @@ static void sched_started(struct pod_sched *sched, struct pod_sched_node *node)
         return;
     assert(pod_sched_has(node, POD_SCHED_IS_LAUNCHED));
     pod_sched_set_state(node, POD_SCHED_RUNNING);
-    (void)pod_sched_note(sched, node, POD_SCHED_CHANGED);
+    // Nothing else comes of this step.
+    (void)pod_sched_news_append(&sched->news, node, POD_SCHED_CHANGED,
+                                POD_SCHED_RUNNING);
 }
 
 static void sched_done(struct pod_sched *sched, struct pod_sched_node *node,
@@ -510,7 +523,7 @@ sched_step_any(struct pod_sched *sched, const struct pod_sched_event *event,
 // What tells a node that the worker has, and that has no places.
 #define SCHED_PLAIN_MASK                                                       \
     (POD_SCHED_STATE_MASK | POD_SCHED_IS_LAUNCHED | POD_SCHED_IS_SETTLED |     \
-     POD_SCHED_IS_PLACED)
+     POD_SCHED_IS_PLACED | POD_SCHED_IS_LED | POD_SCHED_HAS_DEADLINE)
 
 _Static_assert(POD_SCHED_RUNNING == POD_SCHED_READY + 1, "one comparison");
 
@@ -523,39 +536,35 @@ static inline bool sched_is_plain(const struct pod_sched_event *event)
     return (node->flags & SCHED_PLAIN_MASK) -
                    (POD_SCHED_IS_LAUNCHED | POD_SCHED_READY) <=
                1 &&
-           node->led == 0 && node->deadline_slot == POD_HEAP_NONE &&
            event->state == POD_SCHED_SUCCEEDED;
 }
 
-// The rest of a plain completion: from an edge of the node's own on that is not
-// plain, or from the older edges on.
+// The rest of a plain completion of a node with several edges, or whose only
+// edge is not plain. Not inline, so that the others keep nothing on the stack.
 __attribute__((noinline)) static enum pod_code
-sched_finish_plain(struct pod_sched *sched, struct pod_sched_node *node,
-                   size_t i)
+sched_finish_plain(struct pod_sched *sched, struct pod_sched_node *node)
 {
-    struct pod_sched_edges *older = node->edges.older;
+    bool plain = sched_drop_edges(sched, node, false);
 
-    sched_drop_group(sched, node, &node->edges, i);
-    sched_drop_older(sched, node, older);
     pod_sched_pool_give(&sched->nodes, node);
-    sched_go_on(sched);
+    if (!plain)
+        sched_go_on(sched);
     return POD_OK;
 }
 
 static inline enum pod_code sched_step_plain(struct pod_sched *sched,
                                              struct pod_sched_node *node)
 {
+    uint32_t edge = node->to[POD_SCHED_NODE_EDGES - 1];
+
     node->flags |= POD_SCHED_IS_SETTLED;
     pod_sched_news_append(&sched->news, node,
                           POD_SCHED_CHANGED | POD_SCHED_RELEASED,
                           POD_SCHED_SUCCEEDED);
-    for (size_t i = sched_first_edge(sched, &node->edges); i < POD_SCHED_EDGES;
-         i++) {
-        if (!sched_drop_plain_edge(sched, node->edges.to[i]))
-            return sched_finish_plain(sched, node, i);
-    }
-    if (node->edges.older != NULL)
-        return sched_finish_plain(sched, node, POD_SCHED_EDGES);
+    if (edge != 0 &&
+        (node->to[POD_SCHED_NODE_EDGES - 2] != 0 ||
+         !sched_drop_plain_edge(sched, pod_sched_edge_node(sched, edge), edge)))
+        return sched_finish_plain(sched, node);
     pod_sched_pool_give(&sched->nodes, node);
     return POD_OK;
 }

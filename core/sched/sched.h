@@ -38,6 +38,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/sched/pool.h"
 
 // The first three are open, the rest terminal.
 enum pod_sched_state {
@@ -116,11 +117,7 @@ enum {
 };
 
 struct pod_sched_effect {
-    void *user;
-    struct pod_sched_node *node; // dangling if RELEASED
-    // CHANGED to SKIPPED, or to CANCELLED by a cascade: the user pointer of
-    // the dependency that brought it, else NULL.
-    void *cause;
+    struct pod_sched_node *node; // gone, if RELEASED: only to be asked below
     uint32_t what;
     enum pod_sched_state state;
 };
@@ -183,11 +180,15 @@ pod_sched_step(struct pod_sched *sched, const struct pod_sched_event *event,
     __attribute__((warn_unused_result));
 
 // A hint that an event about a node will come soon: with many nodes in flight
-// it comes from memory, meanwhile. Reads and changes nothing, so it may be
-// given by any thread while the node is there.
-static inline void pod_sched_expect(const struct pod_sched_node *node)
+// it comes from memory, meanwhile. `has_lanes`: it was submitted with some.
+// Reads and changes nothing, so it may be given by any thread while the node is
+// there.
+static inline void pod_sched_expect(const struct pod_sched_node *node,
+                                    bool has_lanes)
 {
     __builtin_prefetch(node, 1);
+    if (has_lanes)
+        __builtin_prefetch(pod_sched_pool_cold(node), 1);
 }
 
 // Where the effects of the last step stand: the same place as long as the
@@ -197,6 +198,12 @@ static inline void pod_sched_expect(const struct pod_sched_node *node)
 // has none.
 const struct pod_sched_effects *
 pod_sched_effects(const struct pod_sched *sched);
+
+// The user pointer of the node of an effect, as long as the effect holds.
+void *pod_sched_effect_user(const struct pod_sched_effect *effect);
+// In the same way, if it ended SKIPPED, or CANCELLED by a cascade: the user
+// pointer of the dependency that brought it; else NULL.
+void *pod_sched_effect_cause(const struct pod_sched_effect *effect);
 
 // The earliest deadline of an open node, or POD_NEVER: when to ADVANCE.
 int64_t pod_sched_next_deadline(const struct pod_sched *sched);

@@ -11,7 +11,7 @@ static bool submit_reserve(struct pod_sched *sched, size_t nodes, size_t edges,
                            const uint32_t *lanes, size_t lane_count)
 {
     return pod_sched_pool_reserve(&sched->nodes, nodes) &&
-           pod_sched_pool_reserve(&sched->edges, edges) &&
+           pod_sched_pool_reserve(&sched->groups, edges) &&
            pod_heap_reserve(&sched->deadlines,
                             sched->deadlines.count + nodes) &&
            pod_sched_news_reserve(sched, nodes) &&
@@ -48,20 +48,39 @@ static bool submit_doomed(const struct pod_sched_event *event, void **out_cause)
     return false;
 }
 
+// Puts an edge before those that are there, which leave room for it.
+static void submit_put_edge(uint32_t *edges, size_t i, uint32_t edge)
+{
+    while (edges[--i] != 0) {
+    }
+    edges[i] = edge;
+}
+
+// Room in the node for a newer edge: its oldest one joins those in the group.
+static void submit_move_edge(struct pod_sched *sched,
+                             struct pod_sched_node *node)
+{
+    struct pod_sched_group *group =
+        node->older == 0 ? NULL : pod_sched_group_at(sched, node->older);
+    size_t last = POD_SCHED_NODE_EDGES - 1;
+
+    if (group == NULL || group->to[0] != 0) {
+        group = pod_sched_pool_take(&sched->groups);
+        *group = (struct pod_sched_group){.older = node->older};
+        node->older = pod_sched_group_number(group);
+    }
+    submit_put_edge(group->to, POD_SCHED_GROUP_EDGES, node->to[last]);
+    for (size_t i = last; i > 0; i--)
+        node->to[i] = node->to[i - 1];
+    node->to[0] = 0;
+}
+
 static void submit_add_edge(struct pod_sched *sched,
                             struct pod_sched_node *node, uint32_t edge)
 {
-    struct pod_sched_edges *edges = &node->edges;
-
-    if (edges->to[0] != 0) {
-        struct pod_sched_edges *older = pod_sched_pool_take(&sched->edges);
-        *older = *edges;
-        *edges = (struct pod_sched_edges){.older = older};
-    }
-    size_t i = POD_SCHED_EDGES - 1;
-    while (edges->to[i] != 0)
-        i--;
-    edges->to[i] = edge;
+    if (node->to[0] != 0)
+        submit_move_edge(sched, node);
+    submit_put_edge(node->to, POD_SCHED_NODE_EDGES, edge);
 }
 
 static void submit_link(struct pod_sched *sched, struct pod_sched_node *node,
@@ -75,7 +94,7 @@ static void submit_link(struct pod_sched *sched, struct pod_sched_node *node,
                         (dep->carries ? POD_SCHED_EDGE_CARRIES : 0U) |
                         (dep->ahead ? POD_SCHED_EDGE_AHEAD : 0U));
     if (dep->ahead && pod_sched_has(dep->node, POD_SCHED_IS_LAUNCHED)) {
-        node->led++;
+        pod_sched_lead(node);
         return;
     }
     node->held++;
@@ -91,14 +110,14 @@ static void submit_enter(struct pod_sched *sched, struct pod_sched_node *node,
         struct pod_heap_entry entry = {
             .key = pod_sched_deadline_key(event->deadline_ns),
             .order = sched->submitted,
-            .slot = &node->deadline_slot,
+            .slot = &pod_sched_cold(node)->deadline_slot,
         };
         pod_heap_push(&sched->deadlines, entry);
+        node->flags |= POD_SCHED_HAS_DEADLINE;
     }
     pod_sched_lanes_join(&sched->lanes, node, event->lanes, event->lane_count);
     if (pod_sched_node_met(node)) {
-        pod_sched_set_state(node, POD_SCHED_READY);
-        (void)pod_sched_note(sched, node, POD_SCHED_CHANGED);
+        pod_sched_set_ready(sched, node);
     }
     if (node->held == 0)
         pod_sched_unhold(sched, node);
@@ -120,7 +139,6 @@ struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
     struct pod_sched_node *node = pod_sched_pool_take(&sched->nodes);
     *node = (struct pod_sched_node){
         .user = event->user,
-        .deadline_slot = POD_HEAP_NONE,
         .flags = POD_SCHED_WAITING |
                  (uint32_t)(SUBMIT_PRIORITY_MAX - event->priority)
                      << POD_SCHED_LEVEL_SHIFT |
@@ -131,7 +149,7 @@ struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
     for (size_t i = 0; i < event->dep_count; i++)
         submit_link(sched, node, &event->deps[i]);
     if (submit_doomed(event, &cause))
-        pod_sched_end(sched, node, POD_SCHED_SKIPPED)->cause = cause;
+        pod_sched_end_by(sched, node, POD_SCHED_SKIPPED, cause);
     else if (event->deadline_ns <= event->now_ns)
         pod_sched_expire(sched, node);
     else

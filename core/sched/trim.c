@@ -7,10 +7,11 @@
 static void trim_pool(struct pod_sched_pool *pool)
 {
     size_t item_bytes = pool->item_bytes;
+    bool has_cold = pool->room_bytes < POD_SCHED_CHUNK_BYTES;
 
     assert(pod_sched_pool_taken(pool) == 0);
     pod_sched_pool_fini(pool);
-    pod_sched_pool_init(pool, item_bytes);
+    pod_sched_pool_init(pool, item_bytes, has_cold);
 }
 
 bool pod_sched_trim(struct pod_sched *sched)
@@ -18,7 +19,7 @@ bool pod_sched_trim(struct pod_sched *sched)
     if (pod_sched_pool_taken(&sched->nodes) > 0)
         return false;
     trim_pool(&sched->nodes);
-    trim_pool(&sched->edges);
+    trim_pool(&sched->groups);
     trim_pool(&sched->lanes.gangs);
     pod_heap_fini(&sched->deadlines);
     pod_free(sched->news.effects.items);

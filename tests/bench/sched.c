@@ -268,7 +268,7 @@ static double bench_bytes; // of an operation, in the last run of a scheduler
 
 static double bench_complete_all(struct pod_sched *sched,
                                  const struct bench_graph *graph,
-                                 struct bench_ready *ready)
+                                 bool with_lanes, struct bench_ready *ready)
 {
     const struct pod_sched_effects *effects = pod_sched_effects(sched);
     struct pod_sched_event event = {
@@ -281,7 +281,7 @@ static double bench_complete_all(struct pod_sched *sched,
     for (; completed < ready->count; completed++) {
         event.node = ready->nodes[completed];
         if (completed + 1 < ready->count)
-            pod_sched_expect(ready->nodes[completed + 1]);
+            pod_sched_expect(ready->nodes[completed + 1], with_lanes);
         bench_step(sched, &event, NULL, effects, ready);
     }
     double result = bench_result(graph, begin, completed);
@@ -300,9 +300,9 @@ static double bench_sched(const struct bench_graph *graph, bool with_lanes)
         (void)pod_sched_add_lane(sched, BENCH_WINDOW);
     bench_submit_all(sched, graph, with_lanes, &ready);
     bench_bytes = (bench_resident() - resident) / (double)graph->count;
-    (void)bench_complete_all(sched, graph, &ready);
+    (void)bench_complete_all(sched, graph, with_lanes, &ready);
     bench_submit_all(sched, graph, with_lanes, &ready);
-    double result = bench_complete_all(sched, graph, &ready);
+    double result = bench_complete_all(sched, graph, with_lanes, &ready);
     pod_sched_free(sched);
     free(ready.nodes);
     return result;

@@ -62,16 +62,16 @@ static void trace_effects(struct trace *trace)
 
     for (size_t i = 0; i < effects->count; i++) {
         const struct pod_sched_effect effect = effects->items[i];
-        const struct trace_op *op = effect.user;
+        const struct trace_op *op = pod_sched_effect_user(&effect);
         pod_str_printf(&trace->text, "[%d]   %s", (int)trace->now, op->name);
         if ((effect.what & POD_SCHED_CHANGED) != 0)
             pod_str_printf(&trace->text, " %s",
                            pod_sched_state_name(effect.state));
         if ((effect.what & POD_SCHED_EXPIRED) != 0)
             pod_str_puts(&trace->text, " late");
-        if (effect.cause != NULL)
-            pod_str_printf(&trace->text, " by %s",
-                           ((const struct trace_op *)effect.cause)->name);
+        const struct trace_op *cause = pod_sched_effect_cause(&effect);
+        if (cause != NULL)
+            pod_str_printf(&trace->text, " by %s", cause->name);
         if ((effect.what & POD_SCHED_LAUNCH) != 0)
             pod_str_puts(&trace->text, " launch");
         if ((effect.what & POD_SCHED_INTERRUPT) != 0)

@@ -97,7 +97,7 @@ static void prop_check_effect(struct prop *prop,
                               const struct pod_sched_effect *effect,
                               int position)
 {
-    struct sched_model_op *op = effect->user;
+    struct sched_model_op *op = pod_sched_effect_user(effect);
     int number = (int)(op - prop->model.ops);
     bool expired = (effect->what & POD_SCHED_EXPIRED) != 0;
     unsigned what =
@@ -110,9 +110,10 @@ static void prop_check_effect(struct prop *prop,
     PROP_CHECK(prop, effect->state == op->state, number);
     if ((what & POD_SCHED_CHANGED) != 0 && !sched_model_open(op)) {
         PROP_CHECK(prop, expired == op->late, number);
-        prop_check_cause(prop, op, effect->cause);
+        prop_check_cause(prop, op, pod_sched_effect_cause(effect));
     } else {
-        PROP_CHECK(prop, effect->cause == NULL && !expired, number);
+        PROP_CHECK(prop, pod_sched_effect_cause(effect) == NULL && !expired,
+                   number);
     }
     if ((effect->what & POD_SCHED_LAUNCH) != 0) {
         PROP_CHECK(prop, sched_model_may_launch(&prop->model, op), number);
@@ -393,8 +394,8 @@ static void prop_finish(struct prop *prop)
     // One chunk each is plenty here, so all of it must be free again.
     PROP_CHECK(prop, sched->nodes.spare == sched->nodes.per_chunk, -1);
     PROP_CHECK(prop,
-               sched->edges.chunk_count == 0 ||
-                   sched->edges.spare == sched->edges.per_chunk,
+               sched->groups.chunk_count == 0 ||
+                   sched->groups.spare == sched->groups.per_chunk,
                -1);
     PROP_CHECK(prop,
                sched->lanes.gangs.chunk_count == 0 ||

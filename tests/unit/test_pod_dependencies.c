@@ -35,7 +35,7 @@ static void take_effects(struct hand_pod *hand)
         pod_sched_effects(hand->pod.sched);
 
     for (size_t i = 0; i < effects->count; i++)
-        ((struct pod_op *)effects->items[i].user)->state =
+        ((struct pod_op *)pod_sched_effect_user(&effects->items[i]))->state =
             effects->items[i].state;
 }
 
@@ -196,7 +196,8 @@ static void test_expired_and_ended_ones_are_left_out(void **state)
             pod_sched_effects(graph.hand.pod.sched);
         for (size_t j = 0; j < effects->count; j++)
             if ((effects->items[j].what & POD_SCHED_RELEASED) != 0)
-                ((struct pod_op *)effects->items[j].user)->node = NULL;
+                ((struct pod_op *)pod_sched_effect_user(&effects->items[j]))
+                    ->node = NULL;
     }
     assert_int_equal(walk(&graph, 1, true, 5, 100, &items, &more), 0);
     pod_dependencies_free(items);

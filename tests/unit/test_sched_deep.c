@@ -64,7 +64,8 @@ static struct pod_sched_effect expect_effect(struct chain *chain, size_t index,
     const struct pod_sched_effects *effects = pod_sched_effects(chain->sched);
 
     assert_int_equal(effects->count, DEPTH + 1 - first);
-    assert_ptr_equal(effects->items[index - first].user, &chain->nodes[index]);
+    assert_ptr_equal(pod_sched_effect_user(&effects->items[index - first]),
+                     &chain->nodes[index]);
     return effects->items[index - first];
 }
 
@@ -83,7 +84,7 @@ static void test_failure(void **state)
     for (size_t i = 2; i <= DEPTH; i++) {
         struct pod_sched_effect effect = expect_effect(&chain, i, 1);
         assert_int_equal(effect.state, POD_SCHED_SKIPPED);
-        assert_ptr_equal(effect.cause, &chain.nodes[i - 1]);
+        assert_ptr_equal(pod_sched_effect_cause(&effect), &chain.nodes[i - 1]);
         assert_int_equal(effect.what, POD_SCHED_CHANGED | POD_SCHED_RELEASED);
     }
     chain_fini(&chain);

@@ -224,7 +224,7 @@ static void test_queue_growth(void **state)
         assert_int_equal(effects->count, 2);
         assert_true((effects->items[0].what & POD_SCHED_RELEASED) != 0);
         assert_int_equal(effects->items[1].what, POD_SCHED_LAUNCH);
-        assert_ptr_equal(effects->items[1].user, &users[i]);
+        assert_ptr_equal(pod_sched_effect_user(&effects->items[1]), &users[i]);
         done.node = effects->items[1].node;
     }
     pod_sched_free(fixture.sched);

@@ -22,13 +22,14 @@ enum {
 };
 
 struct fake {
-    struct pod_sched_node node;
+    struct pod_sched_node *node;
     struct pod_sched_gang member; // of a gang
     uint64_t order;               // when it joined; 0: it is not there
 };
 
 struct model {
     struct pod_sched_queue queue;
+    struct pod_sched_pool nodes;
     struct fake *fakes;
     uint64_t joined;
     uint64_t random;
@@ -44,28 +45,49 @@ static uint32_t model_below(struct model *model, uint32_t limit)
     return (uint32_t)((z ^ (z >> 31)) % limit);
 }
 
+static void model_init(struct model *model)
+{
+    *model = (struct model){
+        .fakes = calloc(NODES, sizeof(struct fake)),
+        .random = 1,
+    };
+    assert_non_null(model->fakes);
+    pod_sched_pool_init(&model->nodes, sizeof(struct pod_sched_node), true);
+    assert_true(pod_sched_pool_reserve(&model->nodes, NODES));
+    for (size_t i = 0; i < NODES; i++)
+        model->fakes[i].node = pod_sched_pool_take(&model->nodes);
+}
+
+static void model_fini(struct model *model)
+{
+    pod_sched_queue_fini(&model->queue);
+    pod_sched_pool_fini(&model->nodes);
+    free(model->fakes);
+}
+
 static bool fake_marked(const struct fake *fake)
 {
-    return pod_sched_has(&fake->node, POD_SCHED_IS_QUEUED);
+    return pod_sched_has(fake->node, POD_SCHED_IS_QUEUED);
 }
 
 static uint32_t fake_at(const struct fake *fake)
 {
-    return pod_sched_has(&fake->node, POD_SCHED_IS_GANG) ? fake->member.place.at
-                                                         : fake->node.place.at;
+    return pod_sched_has(fake->node, POD_SCHED_IS_GANG)
+               ? fake->member.place.at
+               : pod_sched_cold(fake->node)->place.at;
 }
 
 static void fake_mark(struct model *model, struct fake *fake)
 {
-    fake->node.flags |= POD_SCHED_IS_QUEUED;
-    pod_sched_queue_mark(&model->queue, pod_sched_level_of(&fake->node),
+    fake->node->flags |= POD_SCHED_IS_QUEUED;
+    pod_sched_queue_mark(&model->queue, pod_sched_level_of(fake->node),
                          fake_at(fake));
 }
 
 static void fake_unmark(struct model *model, struct fake *fake)
 {
-    fake->node.flags &= ~POD_SCHED_IS_QUEUED;
-    pod_sched_queue_unmark(&model->queue, pod_sched_level_of(&fake->node),
+    fake->node->flags &= ~POD_SCHED_IS_QUEUED;
+    pod_sched_queue_unmark(&model->queue, pod_sched_level_of(fake->node),
                            fake_at(fake));
 }
 
@@ -74,17 +96,17 @@ static void fake_join(struct model *model, struct fake *fake)
     uint32_t level = model_below(model, 3) * (POD_SCHED_LEVELS / 2);
 
     assert_true(pod_sched_queue_reserve(&model->queue, 1));
-    *fake = (struct fake){
-        .node.flags = level << POD_SCHED_LEVEL_SHIFT,
-        .order = ++model->joined,
+    *fake->node = (struct pod_sched_node){
+        .flags = level << POD_SCHED_LEVEL_SHIFT,
     };
+    fake->order = ++model->joined;
     model->waiting++;
     if (model_below(model, 8) > 0) {
-        pod_sched_queue_join(&model->queue, &fake->node);
+        pod_sched_queue_join(&model->queue, fake->node);
         return;
     }
-    fake->node.flags |= POD_SCHED_IS_GANG;
-    fake->member.node = &fake->node;
+    fake->node->flags |= POD_SCHED_IS_GANG;
+    fake->member.node = fake->node;
     pod_sched_queue_join_gang(&model->queue, &fake->member);
 }
 
@@ -99,8 +121,8 @@ static void fake_leave(struct model *model, struct fake *fake)
 
 static bool fake_before(const struct fake *a, const struct fake *b)
 {
-    uint32_t level_a = pod_sched_level_of(&a->node);
-    uint32_t level_b = pod_sched_level_of(&b->node);
+    uint32_t level_a = pod_sched_level_of(a->node);
+    uint32_t level_b = pod_sched_level_of(b->node);
 
     return level_a != level_b ? level_a < level_b : a->order < b->order;
 }
@@ -120,11 +142,11 @@ static void model_check(struct model *model)
         before += fake_before(fake, some);
     }
     assert_ptr_equal(pod_sched_queue_first(&model->queue),
-                     first == NULL ? NULL : &first->node);
+                     first == NULL ? NULL : first->node);
     assert_int_equal(model->queue.waiting, model->waiting);
     if (some->order == 0 || !fake_marked(some))
         return;
-    uint32_t level = pod_sched_level_of(&some->node);
+    uint32_t level = pod_sched_level_of(some->node);
     assert_int_equal(
         pod_sched_queue_rank(&model->queue, level, fake_at(some), SIZE_MAX),
         before);
@@ -153,14 +175,11 @@ static void model_step(struct model *model, int step)
 
 static void test_random(void **state)
 {
-    struct model model = {
-        .fakes = calloc(NODES, sizeof(struct fake)),
-        .random = 1,
-    };
+    struct model model;
     uint32_t depth = 0;
 
     (void)state;
-    assert_non_null(model.fakes);
+    model_init(&model);
     for (int step = 0; step < STEPS; step++) {
         model_step(&model, step);
         if (step % CHECK_EVERY == 0)
@@ -173,18 +192,17 @@ static void test_random(void **state)
             fake_leave(&model, &model.fakes[i]);
     }
     model_check(&model);
-    pod_sched_queue_fini(&model.queue);
-    free(model.fakes);
+    model_fini(&model);
 }
 
 // One stays in front while many come and go: no memory is needed for these.
 static void test_stays(void **state)
 {
-    struct model model = {.fakes = calloc(NODES, sizeof(struct fake))};
-    struct fake *fakes = model.fakes;
+    struct model model;
 
     (void)state;
-    assert_non_null(fakes);
+    model_init(&model);
+    struct fake *fakes = model.fakes;
     fake_join(&model, &fakes[0]);
     fake_mark(&model, &fakes[0]);
     pod_mem_fail_after(0, 1);
@@ -197,9 +215,8 @@ static void test_stays(void **state)
     pod_mem_fail_after(-1, 0);
     // Positions have 30 bits.
     assert_false(pod_sched_queue_reserve(&model.queue, 1 << 30));
-    assert_ptr_equal(pod_sched_queue_first(&model.queue), &fakes[0].node);
-    pod_sched_queue_fini(&model.queue);
-    free(fakes);
+    assert_ptr_equal(pod_sched_queue_first(&model.queue), fakes[0].node);
+    model_fini(&model);
 }
 
 int main(void)
