@@ -131,6 +131,14 @@ void pod_gang_abort_locked(struct pod_gang *gang, uint32_t replica,
     gang_wake_locked(gang);
 }
 
+// A replica that runs elsewhere and ends well has seen all arrive; the news of
+// another one's arrival there may come behind that of its end.
+static bool gang_is_ahead(const struct pod_gang *gang, uint32_t replica)
+{
+    return gang->hub->tapped && !pod_gang_tapped(gang, replica) &&
+           gang->replicas[replica].place == GANG_ARRIVED;
+}
+
 static void gang_leave_locked(struct pod_gang *gang, uint32_t replica,
                               const char *cause)
 {
@@ -138,7 +146,7 @@ static void gang_leave_locked(struct pod_gang *gang, uint32_t replica,
 
     if (self->place == GANG_LEFT)
         return;
-    if (cause == NULL && !gang->assembled)
+    if (cause == NULL && !gang->assembled && !gang_is_ahead(gang, replica))
         cause = "it ended before the others had arrived";
     self->place = GANG_LEFT;
     gang->left++;

@@ -503,6 +503,67 @@ static void test_abort_races(void **state)
     }
 }
 
+// ------------------------------------------------- gangs over several programs
+
+static void tap_step(void *arg, uint64_t op, uint32_t replica)
+{
+    (void)arg;
+    (void)op;
+    (void)replica;
+}
+
+static void tap_left(void *arg, uint64_t op, uint32_t replica,
+                     const struct pod_err *cause)
+{
+    (void)cause;
+    tap_step(arg, op, replica);
+}
+
+// Host 0 is this program.
+static void meeting_make_remote(struct meeting *meeting, uint32_t count)
+{
+    const struct pod_gang_tap tap = {.arrived = tap_step, .left = tap_left};
+
+    meeting_make(meeting, count);
+    pod_gang_hub_tap(meeting->hub, 0, &tap);
+}
+
+// Replicas 1 and 2 run elsewhere. Of the two threads there that of 2 is faster:
+// it has seen 1 arrive, and ends, before 1 has told so.
+static void test_end_overtakes_arrival(void **state)
+{
+    struct meeting meeting;
+
+    (void)state;
+    meeting_make_remote(&meeting, 3);
+    pod_gang_arrive_elsewhere(meeting.gang, 2);
+    pod_gang_leave(meeting.gang, 2, NULL);
+    pod_gang_arrive_elsewhere(meeting.gang, 1);
+    meeting_start(&meeting, 0, body_nothing);
+    meeting_join(&meeting, 0);
+    pod_gang_leave(meeting.gang, 1, NULL);
+    assert_int_equal(meeting.replicas[0].code, POD_OK);
+    meeting_end(&meeting);
+}
+
+static void test_end_without_arrival(void **state)
+{
+    struct meeting meeting;
+
+    (void)state;
+    meeting_make_remote(&meeting, 3);
+    pod_gang_leave(meeting.gang, 2, NULL);
+    pod_gang_arrive_elsewhere(meeting.gang, 1);
+    meeting_start(&meeting, 0, body_nothing);
+    meeting_join(&meeting, 0);
+    pod_gang_leave(meeting.gang, 1, NULL);
+    assert_int_equal(meeting.replicas[0].code, POD_ABORTED);
+    assert_string_equal(meeting.replicas[0].err.text,
+                        "gang aborted by replica 2: it ended before the others "
+                        "had arrived");
+    meeting_end(&meeting);
+}
+
 static int nothing_left(void **state)
 {
     (void)state;
@@ -524,6 +585,8 @@ int main(void)
         cmocka_unit_test(test_remembers_a_limited_number),
         cmocka_unit_test(test_bad_joins),
         cmocka_unit_test(test_abort_races),
+        cmocka_unit_test(test_end_overtakes_arrival),
+        cmocka_unit_test(test_end_without_arrival),
     };
 
     return cmocka_run_group_tests(tests, NULL, nothing_left);
