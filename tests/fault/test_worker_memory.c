@@ -14,7 +14,7 @@
 #include "tests/lib/near_worker.h"
 #include "tests/lib/reference_driver.h"
 
-enum { CORES = 2, STEPS = 10, MOST_ALLOCATIONS = 2000, TRIES = 20 };
+enum { CORES = 2, STEPS = 12, MOST_ALLOCATIONS = 2000, TRIES = 20 };
 
 static const char doubling[] = "HloModule m\n"
                                "ENTRY e {\n"
@@ -123,6 +123,7 @@ static void begin_step(struct pair *pair, const struct pod_driver_call *call,
 {
     struct pod_driver *driver = pair->driver;
     const struct pod_driver_ops *ops = driver->ops;
+    const uint64_t parts[] = {base, base + 1};
 
     if (step < 2)
         ops->allocate(driver, call, 0, &pair->shape, 0);
@@ -139,6 +140,10 @@ static void begin_step(struct pair *pair, const struct pod_driver_call *call,
     else if (step == 7)
         ops->read(driver, call, base, 0, sizeof(int32_t));
     else if (step == 8)
+        ops->allocate_tuple(driver, call, 0, parts, 2);
+    else if (step == 9)
+        ops->deallocate(driver, call, base + 8);
+    else if (step == 10)
         ops->unload(driver, call, base + 4);
     else
         ops->deallocate(driver, call, base);
