@@ -104,7 +104,9 @@ static void event_look(struct api_request *req, bool last)
         }
         if (!reader->looked)
             event_first_look(req, reader, &view);
-        settled = event_settle(req, reader, &view, last);
+        // Nobody is woken any more once the pod drains.
+        settled = event_settle(req, reader, &view,
+                               last || pod_draining(api_pod(req)));
         pod_event_view_fini(&view);
     }
 }
