@@ -295,11 +295,39 @@ static bool data_is_unknown(const struct pod_buffer_view *view)
            !view->is_tuple && view->bytes == 0;
 }
 
+// Looks at the buffer. *out_wait: nothing is known of it yet, and the request
+// is woken when there is.
+static enum pod_code data_find(struct api_request *req,
+                               const struct data_read *read,
+                               struct pod_buffer_view *out_view, bool *out_wait,
+                               struct pod_err *err)
+{
+    struct pod *pod = api_pod(req);
+    enum pod_code code = pod_get_buffer(pod, read->buffer, out_view, err);
+    *out_wait = false;
+    if (code != POD_OK || !data_is_unknown(out_view))
+        return code;
+    enum api_watch watch = api_watch(req, pod, read->buffer, 0);
+    *out_wait = watch == API_WATCH_WAITING;
+    if (*out_wait)
+        return POD_OK;
+    pod_buffer_view_fini(out_view);
+    if (watch == API_WATCH_NO_MEMORY)
+        return api_err_memory(err);
+    // It was made between the look and the watch, or the pod drains.
+    code = pod_get_buffer(pod, read->buffer, out_view, err);
+    if (code != POD_OK || !data_is_unknown(out_view))
+        return code;
+    pod_buffer_view_fini(out_view);
+    return pod_err_set(err, POD_REASON_DRAINING, "podd is shutting down");
+}
+
 static void data_begin(struct api_request *req, struct data_read *read)
 {
     struct pod_err err = POD_ERR_NONE;
     struct pod_buffer_view view = {0};
-    if (pod_get_buffer(api_pod(req), read->buffer, &view, &err) != POD_OK) {
+    bool wait = false;
+    if (data_find(req, read, &view, &wait, &err) != POD_OK) {
         api_problem(req, &err);
         return;
     }
@@ -308,9 +336,7 @@ static void data_begin(struct api_request *req, struct data_read *read)
         api_problem(req, &err);
     } else if (view.is_tuple) {
         data_refuse_tuple(req, &view);
-    } else if (data_is_unknown(&view) &&
-               api_watch(req, api_pod(req), read->buffer, 0) ==
-                   API_WATCH_WAITING) {
+    } else if (wait) {
         data_park(req, read);
     } else {
         data_choose(req, read, &view);

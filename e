@@ -1,5 +1,0 @@
-2026-11-30T22:17:21.031468Z level=info event=start program="podd" version="0.1.0" config="dev=true listen=127.0.0.1:0 pod=local:1x1x1,latency=1h staging-bytes=1073741824 history-count=100000 history-age=86400s drain-timeout=20s stall-after=60s"
-2026-11-30T22:17:21.033602Z level=info event=host host=0 address="local:0" state="READY"
-2026-11-30T22:17:21.033726Z level=info event=listening program="podd" address="127.0.0.1:40665"
-2026-11-30T22:17:22.529948Z level=info event=drain program="podd"
-2026-11-30T22:17:24.279883Z level=warn event=note subject="podd" msg="second signal: exit without waiting"
