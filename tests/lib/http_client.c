@@ -83,7 +83,7 @@ static bool client_read_head(int fd, struct client_answer *answer)
 
 const char *client_header(const struct client_answer *answer, const char *name)
 {
-    static char value[1024];
+    static _Thread_local char value[1024];
     size_t length = strlen(name);
 
     for (const char *line = answer->head; line != NULL && *line != '\0';) {

@@ -24,7 +24,7 @@ struct client_answer {
 // Reads one answer (Content-Length, or no body). `no_body`: it answers HEAD.
 struct client_answer client_read(int fd, bool no_body);
 void client_answer_free(struct client_answer *answer);
-// The value of a header, in a static buffer; NULL: not there.
+// The value of a header, in a buffer of the thread's own; NULL: not there.
 const char *client_header(const struct client_answer *answer, const char *name);
 // Whether the peer has closed (waits for it up to 5 s).
 bool client_is_closed(int fd);

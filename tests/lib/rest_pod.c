@@ -263,7 +263,7 @@ void rest_answer_free(struct rest_answer *answer)
 
 const char *rest_header(const struct rest_answer *answer, const char *name)
 {
-    static char value[512];
+    static _Thread_local char value[512];
     size_t length = strlen(name);
     const char *line = answer->head;
     while (line != NULL && *line != '\0') {

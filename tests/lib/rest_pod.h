@@ -53,7 +53,7 @@ struct rest_answer {
 };
 
 void rest_answer_free(struct rest_answer *answer);
-// The value of a header, in a static buffer; NULL: not there.
+// The value of a header, in a buffer of the thread's own; NULL: not there.
 const char *rest_header(const struct rest_answer *answer, const char *name);
 
 // One request on a connection of its own. `headers` are lines, ended by NULL;
