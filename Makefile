@@ -41,11 +41,6 @@ endif
 CFLAGS_ALL = -std=c17 -pthread $(FLAVOUR_$(BUILD))
 # The loops over elements are worth vectorising.
 $(BUILD_DIR)/release/obj/core/device/reference/%.o: CFLAGS_ALL += -O3
-# A step is a few small functions: inlined it takes three quarters of the time.
-# What it writes is pairs of words: to gather them first for one wide store costs
-# a quarter more.
-$(BUILD_DIR)/release/obj/core/sched/%.o: \
-  CFLAGS_ALL += -O3 -fno-tree-slp-vectorize
 LINK_release := -pie -Wl,-z,relro,-z,now
 LDFLAGS_ALL = -pthread $(FLAVOUR_$(BUILD)) $(LINK_$(BUILD)) -Wl,--as-needed
 COMPILE = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(WARN) $(WERROR) -MMD -MP \
