@@ -229,6 +229,14 @@ struct pod_sched {
     struct pod_sched_lanes lanes;
 };
 
+// Whether there is room for the effects of all nodes that are there and `more`,
+// however many of them are launched from lanes.
+static inline bool pod_sched_news_have_room(const struct pod_sched *sched,
+                                            size_t more)
+{
+    return 2 * (pod_sched_pool_taken(&sched->nodes) + more) <=
+           sched->news.capacity;
+}
 // Makes sure that there is room for the effects of all nodes that are there and
 // `more`; false: no memory.
 bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
@@ -295,6 +303,18 @@ pod_sched_note(struct pod_sched *sched, struct pod_sched_node *node,
     effect->what |= what;
     effect->state = pod_sched_state_of(node);
     return effect;
+}
+
+// Nothing holds back any more a node that waits, has no lanes and no followers,
+// and of which nothing has come in this step: it is launched, and nothing more
+// comes of it in this step.
+static inline void pod_sched_launch_plain(struct pod_sched *sched,
+                                          struct pod_sched_node *node)
+{
+    node->flags |= POD_SCHED_READY | POD_SCHED_IS_LAUNCHED;
+    pod_sched_news_append(&sched->news, node,
+                          POD_SCHED_CHANGED | POD_SCHED_LAUNCH,
+                          POD_SCHED_READY);
 }
 
 // No edge to a node that waits is left. What is not launched had no effect in

@@ -304,11 +304,7 @@ static inline bool sched_drop_plain_edge(struct pod_sched *sched,
     if (pod_sched_has(to, SCHED_NOT_PLAIN))
         return false;
     to->held = 0;
-    to->flags |= POD_SCHED_READY | POD_SCHED_IS_LAUNCHED;
-    // Nothing had come of it yet, and nothing more will in this step.
-    pod_sched_news_append(&sched->news, to,
-                          POD_SCHED_CHANGED | POD_SCHED_LAUNCH,
-                          POD_SCHED_READY);
+    pod_sched_launch_plain(sched, to);
     return true;
 }
 
@@ -496,8 +492,11 @@ static enum pod_code sched_make(struct pod_sched *sched,
 }
 
 // What is left to do of a step.
-static void sched_go_on(struct pod_sched *sched)
+static inline void sched_go_on(struct pod_sched *sched)
 {
+    if (sched->spent == NULL && sched->ahead == 0 &&
+        !pod_sched_lanes_any(&sched->lanes))
+        return;
     sched_settle_spent(sched);
     sched_launch_all(sched);
     pod_sched_news_close_gaps(&sched->news);

@@ -7,6 +7,15 @@
 
 enum { SUBMIT_PRIORITY_MAX = 10 };
 
+// Whether a node without lanes can be made of what is there. Most can, and need
+// not ask each part for it.
+static bool submit_has_room(const struct pod_sched *sched, size_t edges)
+{
+    return sched->nodes.spare > 0 && sched->groups.spare >= edges &&
+           sched->deadlines.count < sched->deadlines.capacity &&
+           pod_sched_news_have_room(sched, 1);
+}
+
 static bool submit_reserve(struct pod_sched *sched, size_t nodes, size_t edges,
                            const uint32_t *lanes, size_t lane_count)
 {
@@ -115,10 +124,15 @@ static void submit_enter(struct pod_sched *sched, struct pod_sched_node *node,
         pod_heap_push(&sched->deadlines, entry);
         node->flags |= POD_SCHED_HAS_DEADLINE;
     }
-    pod_sched_lanes_join(&sched->lanes, node, event->lanes, event->lane_count);
-    if (pod_sched_node_met(node)) {
-        pod_sched_set_ready(sched, node);
+    if (event->lane_count > 0)
+        pod_sched_lanes_join(&sched->lanes, node, event->lanes,
+                             event->lane_count);
+    else if (pod_sched_node_met(node)) {
+        pod_sched_launch_plain(sched, node);
+        return;
     }
+    if (pod_sched_node_met(node))
+        pod_sched_set_ready(sched, node);
     if (node->held == 0)
         pod_sched_unhold(sched, node);
 }
@@ -132,7 +146,9 @@ struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
            event->priority <= SUBMIT_PRIORITY_MAX);
     assert(!event->certain || event->lane_count == 0);
     // Edges are counted in 32 bits.
-    if (event->dep_count >= UINT32_MAX ||
+    if (event->dep_count >= UINT32_MAX)
+        return NULL;
+    if ((event->lane_count > 0 || !submit_has_room(sched, event->dep_count)) &&
         !submit_reserve(sched, 1, event->dep_count, event->lanes,
                         event->lane_count))
         return NULL;
