@@ -30,7 +30,8 @@
 
 // ---------------------------------------------------------------- addresses
 
-// One key for an IPv4 address or an IPv6 /64, never 0.
+// One key for an IPv4 address or an IPv6 /64, never 0. Sockets of IPv6 get no
+// connections of IPv4 (listen.c).
 static uint64_t conn_key(const struct sockaddr *address)
 {
     const unsigned char *bytes;
@@ -46,9 +47,6 @@ static uint64_t conn_key(const struct sockaddr *address)
     struct sockaddr_in6 v6;
     memcpy(&v6, address, sizeof(v6));
     bytes = v6.sin6_addr.s6_addr;
-    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr))
-        return UINT64_C(1) << 32 | (uint64_t)bytes[12] << 24 |
-               (uint64_t)bytes[13] << 16 | (uint64_t)bytes[14] << 8 | bytes[15];
     for (size_t i = 0; i < 8; i++)
         key = key << 8 | bytes[i];
     return key | UINT64_C(1) << 63;
