@@ -28,6 +28,7 @@ struct fake_driver {
     size_t open_count;
     size_t counts[FAKE_KINDS];
     size_t reconnects;
+    int surplus;
     struct pod_shape parameter;
     struct pod_shape result;
 };
@@ -308,6 +309,11 @@ void fake_set_shape(struct pod_driver *driver, const char *parameter,
     (void)code;
 }
 
+void fake_set_surplus(struct pod_driver *driver, int bytes)
+{
+    fake_of(driver)->surplus = bytes;
+}
+
 void fake_set_features(struct pod_driver *driver, unsigned features)
 {
     fake_of(driver)->features = features;
@@ -436,6 +442,7 @@ static void fake_answer(struct fake_driver *fake, struct fake_entry *entry,
     if (entry->call.kind == FAKE_COMPILE)
         result.shape = &shape;
     if (entry->call.kind == FAKE_READ) {
+        entry->call.count += (size_t)fake->surplus; // may be less than 0
         result.data = pod_blob_new(entry->call.count);
         if (result.data == NULL)
             pod_err_set(&result.err, POD_REASON_OUT_OF_MEMORY, "no memory");

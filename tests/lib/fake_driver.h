@@ -79,6 +79,9 @@ void fake_fail(struct pod_driver *driver, uint64_t op, enum pod_reason reason,
 // Answers all open calls well, and what comes of that, until none is open.
 void fake_run(struct pod_driver *driver);
 
+// Reads are answered with so many bytes more than was asked for, or less.
+void fake_set_surplus(struct pod_driver *driver, int bytes);
+
 // The shape that compiles answer with, as text; none: "(f32[2]) -> f32[2]".
 void fake_set_shape(struct pod_driver *driver, const char *parameter,
                     const char *result);

@@ -164,6 +164,17 @@ static void test_what_cannot_be_made_takes_no_id(void **unused)
     tear_down(&fix);
 }
 
+static enum pod_code make_one(void *arg, uint32_t host,
+                              struct pod_driver **out_driver,
+                              struct pod_err *err)
+{
+    (void)host;
+    (void)err;
+    *out_driver = *(struct pod_driver **)arg =
+        fake_driver_new(2, FIXTURE_MEMORY, 0);
+    return POD_OK;
+}
+
 static enum pod_code make_plain(void *arg, uint32_t host,
                                 struct pod_driver **out_driver,
                                 struct pod_err *err)
@@ -474,6 +485,36 @@ static void test_one_change_tells_of_a_removal(void **unused)
     tear_down(&fix);
 }
 
+// More hosts than one thread makes calls to: their own threads make the rest.
+static void test_calls_to_many_hosts(void **unused)
+{
+    enum { HOSTS = 40 };
+    static struct pod_driver *drivers[HOSTS];
+    struct pod_request request = fixture_request(POD_KIND_RESET);
+    struct fixture fix;
+    struct pod_err err;
+
+    (void)unused;
+    fixture_init_options(&fix, 0, 1000, POD_NEVER, 0, 1 << 20);
+    for (size_t i = 0; i < HOSTS; i++) {
+        struct pod_driver_maker maker = {.make = make_one, .arg = &drivers[i]};
+        uint32_t id;
+        assert_int_equal(pod_join_host(fix.pod, NULL, &maker, &id, &err),
+                         POD_OK);
+        fake_ready(drivers[i]);
+    }
+    uint64_t reset = fixture_submit(&fix, &request);
+    for (size_t i = 0; i < HOSTS; i++) {
+        while (fake_open(drivers[i]) == 0)
+            sched_yield();
+        assert_int_equal(fake_count(drivers[i], FAKE_RESET), 1);
+        assert_state(&fix, reset, "READY");
+        fake_run(drivers[i]);
+    }
+    assert_state(&fix, reset, "SUCCEEDED");
+    tear_down(&fix);
+}
+
 // A reset whose turn comes later is of the hosts that are there then.
 static void test_a_reset_finds_all_hosts(void **unused)
 {
@@ -554,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_made_takes_no_id),
         cmocka_unit_test(test_there_are_only_so_many),
         cmocka_unit_test(test_a_host_in_use_stays),
+        cmocka_unit_test(test_calls_to_many_hosts),
         cmocka_unit_test(test_a_reset_finds_all_hosts),
         cmocka_unit_test(test_ids_are_used_once),
         cmocka_unit_test(test_force_loses_what_is_there),

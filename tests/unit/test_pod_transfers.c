@@ -127,6 +127,36 @@ static void test_a_near_write_is_cancelled(void **state)
     fixture_fini(&fix);
 }
 
+// A worker may say anything: what it sends must be what was asked for.
+static void test_answers_of_a_wrong_size(void **state)
+{
+    struct fixture fix;
+    uint64_t used;
+    uint64_t max;
+
+    (void)state;
+    transfers_init(&fix, 300);
+    uint64_t from = fixture_allocate(&fix, 0, 95);
+    uint64_t to = fixture_allocate(&fix, 2, 95);
+    fixture_run(&fix);
+    for (int surplus = -1; surplus <= 1; surplus++) {
+        const char *end = surplus == 0 ? "SUCCEEDED" : "FAILED";
+        fake_set_surplus(fix.host[0], surplus);
+        uint64_t read = fixture_read(&fix, from);
+        uint64_t copy = fixture_copy(&fix, from, to);
+        fixture_run(&fix);
+        assert_state(&fix, read, end);
+        assert_state(&fix, copy, end);
+        if (surplus != 0) {
+            fixture_assert_reason(&fix, read, "WORKER_ERROR");
+            fixture_assert_reason(&fix, copy, "WORKER_ERROR");
+        }
+    }
+    pod_staging_usage(fix.pod, &used, &max);
+    assert_int_equal(used, 95); // of the read that is kept
+    fixture_fini(&fix);
+}
+
 static void test_copy_between_hosts(void **state)
 {
     struct fixture fix;
@@ -265,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_pieces_of_a_write_and_a_read),
         cmocka_unit_test(test_a_near_host_is_given_all),
         cmocka_unit_test(test_a_near_write_is_cancelled),
+        cmocka_unit_test(test_answers_of_a_wrong_size),
         cmocka_unit_test(test_copy_between_hosts),
         cmocka_unit_test(test_allocate_with_contents_that_fail),
         cmocka_unit_test(test_stream_stops_a_read_that_is_too_fast),
