@@ -139,6 +139,24 @@ static void test_all_reduce(void **state)
                2, in, 2, uneven);
 }
 
+// Replica 1 is alone at first, but meets one of the others then.
+static void test_all_reduce_alone(void **state)
+{
+    const int32_t in[] = {1, 10, 2, 20, 3, 30, 4, 40};
+    // {0,2,3} {1}: 8 2 8 8; then {0,1} {2,3}.
+    const int32_t want[] = {10, 100, 10, 100, 16, 160, 16, 160};
+
+    (void)state;
+    check_gang(REDUCER("s32", "add") "ENTRY e {\n  a = s32[2] parameter(0)\n"
+                                     "  b = s32[2] all-reduce(a),"
+                                     " replica_groups={{0,2,3},{1}},"
+                                     " to_apply=f\n"
+                                     "  ROOT r = s32[2] all-reduce(b),"
+                                     " replica_groups={{0,1},{2,3}},"
+                                     " to_apply=f\n}\n",
+               2, in, 2, want);
+}
+
 #define HALVES(type)                                                           \
     REDUCER(type, "add")                                                       \
     "ENTRY e {\n  a = s32[2] parameter(0)\n  b = " type "[2] convert(a)\n"     \
@@ -281,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_reduce),
+        cmocka_unit_test(test_all_reduce_alone),
         cmocka_unit_test(test_all_reduce_halves),
         cmocka_unit_test(test_all_reduce_long),
         cmocka_unit_test(test_all_reduce_any),

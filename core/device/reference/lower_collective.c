@@ -36,14 +36,16 @@ static uint32_t collective_members(const struct pod_ref_run *run,
     return any->groups.starts[group + 1] - any->groups.starts[group];
 }
 
-// Gathers the parts of the caller's group, in group order.
+// Gathers the parts of the caller's group, in group order. All replicas count
+// the same collectives, those among one too: in the next one others may meet.
 static enum pod_code collective_gather(struct pod_ref_run *run,
                                        const struct collective_any *any,
                                        const void *part, void *out,
                                        struct pod_err *err)
 {
     const uint32_t *ids;
-    uint32_t count = collective_members(run, any, &ids);
+    const uint32_t count = collective_members(run, any, &ids);
+    const uint64_t sequence = run->sequence++;
 
     if (any->bytes == 0)
         return POD_OK;
@@ -56,7 +58,7 @@ static enum pod_code collective_gather(struct pod_ref_run *run,
                            "a collective among %u replicas has no exchange",
                            count);
     return run->exchange->all_gather(run->exchange, run->replica, ids, count,
-                                     run->sequence++, part, any->bytes, out,
+                                     sequence, part, any->bytes, out,
                                      run->interrupt, err);
 }
 
