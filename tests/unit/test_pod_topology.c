@@ -225,6 +225,34 @@ static void test_two_hosts_claim_one_place(void **state)
     fini(&hand);
 }
 
+// Hosts that are added find their slice by the place they claim in it: the
+// first one where that is free, also because its host was removed.
+static void test_hosts_that_join_make_slices(void **state)
+{
+    static const int32_t places[HAND_HOSTS] = {0, 0, 1, 1};
+
+    (void)state;
+    for (int removed = 0; removed < 2; removed++) {
+        struct hand_pod hand;
+        struct say room;
+        hand_pod_init(&hand);
+        hand.pod.first_hosts = 0;
+        for (uint32_t i = 0; i < HAND_HOSTS; i++) {
+            hand.hosts[2].removed = i == 3 && removed;
+            assert_int_equal(
+                answer(&hand, i, say(&room, 2, 0, places[i], 2), NULL), POD_OK);
+        }
+        hand.hosts[2].removed = false;
+        const struct pod_slice_key first = hand.hosts[0].slice;
+        const struct pod_slice_key second = hand.hosts[1].slice;
+        assert_false(pod_slice_equal(first, second));
+        assert_true(pod_slice_equal(hand.hosts[2].slice, first));
+        assert_true(
+            pod_slice_equal(hand.hosts[3].slice, removed ? first : second));
+        fini(&hand);
+    }
+}
+
 static void test_no_memory_places_nothing(void **state)
 {
     (void)state;
@@ -434,6 +462,8 @@ int main(void)
                                   check_no_leak),
         cmocka_unit_test_teardown(test_a_host_that_comes_back, check_no_leak),
         cmocka_unit_test_teardown(test_one_worker_under_two_names,
+                                  check_no_leak),
+        cmocka_unit_test_teardown(test_hosts_that_join_make_slices,
                                   check_no_leak),
         cmocka_unit_test_teardown(test_two_hosts_claim_one_place,
                                   check_no_leak),
