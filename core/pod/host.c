@@ -357,6 +357,7 @@ static enum pod_code host_make(struct pod *pod, const char *address,
     if (host == NULL)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
                            "no memory for host \"%s\"", address);
+    host->id = id; // as it will be in the table: hosts join one at a time
     enum pod_code code = maker->make(maker->arg, id, &host->driver, err);
     if (code == POD_OK)
         code = pod_outbox_start(host, err);

@@ -8,6 +8,7 @@
 #include "core/pod/outbox.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/pod/compile.h"
 #include "core/pod/complete.h"
@@ -432,9 +433,12 @@ static void *outbox_thread(void *arg)
 
 enum pod_code pod_outbox_start(struct pod_host *host, struct pod_err *err)
 {
-    if (pthread_create(&host->thread, NULL, outbox_thread, host) != 0)
+    int failure = pthread_create(&host->thread, NULL, outbox_thread, host);
+
+    if (failure != 0)
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY,
-                           "no thread for the calls to host %u", host->id);
+                           "no thread for the calls to host %u: %s", host->id,
+                           strerror(failure));
     host->has_thread = true;
     return POD_OK;
 }

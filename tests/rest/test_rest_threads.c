@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When no thread can be had: what needs one is refused as the server's fault
 // for now, and works as soon as there are threads again.
-//
-// Here a thread would need a stack as large as the whole address space, so none
-// can be made, as at a limit on processes.
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,28 +11,9 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/no_threads.h"
 #include "tests/lib/rest_pod.h"
 #include "tests/rest/graph_body.h"
-
-// Sets the size of the stacks of threads that say none, and gives the former
-// one.
-static size_t set_stack_bytes(size_t bytes)
-{
-    pthread_attr_t attr;
-    size_t before = 0;
-
-    assert_int_equal(pthread_getattr_default_np(&attr), 0);
-    assert_int_equal(pthread_attr_getstacksize(&attr, &before), 0);
-    assert_int_equal(pthread_attr_setstacksize(&attr, bytes), 0);
-    assert_int_equal(pthread_setattr_default_np(&attr), 0);
-    assert_int_equal(pthread_attr_destroy(&attr), 0);
-    return before;
-}
-
-static size_t forbid_threads(void)
-{
-    return set_stack_bytes((size_t)1 << 50);
-}
 
 static void is_refused(struct rest_answer answer, const char *thread)
 {
@@ -62,9 +39,9 @@ static struct rest_answer large_graph(struct rest *rest, bool lines)
 static void test_a_large_graph(void **state)
 {
     for (int lines = 0; lines < 2; lines++) {
-        size_t before = forbid_threads();
+        no_threads_begin();
         struct rest_answer answer = large_graph(*state, lines == 1);
-        (void)set_stack_bytes(before);
+        no_threads_end();
         is_refused(answer, "no thread for work beside requests");
         json_t *event = rest_json(large_graph(*state, lines == 1), 201);
         assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
@@ -81,10 +58,9 @@ static struct rest_answer add_host(struct rest *rest)
 
 static void add_no_host(struct rest *rest, const char *thread)
 {
-    size_t before = forbid_threads();
+    no_threads_begin();
     struct rest_answer answer = add_host(rest);
-
-    (void)set_stack_bytes(before);
+    no_threads_end();
     is_refused(answer, thread);
 }
 

@@ -14,6 +14,7 @@
 #include "core/base/mem.h"
 #include "core/pod/changes.h"
 #include "core/pod/internal.h"
+#include "tests/lib/no_threads.h"
 #include "tests/lib/pod_fixture.h"
 
 static enum pod_code make_fake(void *arg, uint32_t host,
@@ -160,6 +161,25 @@ static void test_what_cannot_be_made_takes_no_id(void **unused)
     fixture_init(&fix, 1);
     assert_int_equal(pod_join_host(fix.pod, "x", &maker, &id, &err),
                      POD_INVALID_ARGUMENT);
+    assert_int_equal(must_join(&fix, "x"), 1);
+    tear_down(&fix);
+}
+
+// Nor does one for which there is no thread.
+static void test_no_thread_for_a_host(void **unused)
+{
+    struct fixture fix;
+    struct pod_err err;
+    uint32_t id = 9;
+
+    (void)unused;
+    fixture_init(&fix, 1);
+    no_threads_begin();
+    enum pod_code code = join(&fix, "x", &id, &err);
+    no_threads_end();
+    assert_int_equal(code, POD_RESOURCE_EXHAUSTED);
+    assert_int_equal(err.reason, POD_REASON_OUT_OF_MEMORY);
+    assert_non_null(strstr(err.text, "no thread for the calls to host 1"));
     assert_int_equal(must_join(&fix, "x"), 1);
     tear_down(&fix);
 }
@@ -593,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_an_address_is_there_once),
         cmocka_unit_test(test_a_host_without_a_record_is_asked_again),
         cmocka_unit_test(test_what_cannot_be_made_takes_no_id),
+        cmocka_unit_test(test_no_thread_for_a_host),
         cmocka_unit_test(test_there_are_only_so_many),
         cmocka_unit_test(test_a_host_in_use_stays),
         cmocka_unit_test(test_calls_to_many_hosts),
