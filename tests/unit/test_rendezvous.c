@@ -447,6 +447,54 @@ static void test_remembers_a_limited_number(void **state)
     pod_gang_hub_unref(hub);
 }
 
+// What is remembered goes with the hub.
+static void test_a_hub_forgets_at_its_end(void **state)
+{
+    static const uint32_t hosts[] = {0, 1};
+    struct pod_gang *gang;
+    struct pod_err err;
+
+    (void)state;
+    long before = pod_mem_live();
+    struct pod_gang_hub *hub = pod_gang_hub_new(2);
+    for (uint64_t op = 1; op <= 3; op++) {
+        assert_int_equal(pod_gang_join(hub, op, 2, hosts, &gang, &err), POD_OK);
+        pod_gang_leave(gang, 0, NULL);
+        pod_gang_unref(gang);
+    }
+    pod_gang_hub_unref(hub);
+    assert_int_equal(pod_mem_live(), before);
+}
+
+// A join without memory is refused, and leaves the hub as it was.
+static void test_joins_without_memory(void **state)
+{
+    static const uint32_t hosts[] = {0, 1};
+    enum pod_code code = POD_RESOURCE_EXHAUSTED;
+    struct pod_gang_hub *hub = pod_gang_hub_new(2);
+    struct pod_gang *gang = NULL;
+    struct pod_err err;
+    long places = 0;
+
+    (void)state;
+    while (code != POD_OK) {
+        long before = pod_mem_live();
+        pod_mem_fail_after(places, 1);
+        code = pod_gang_join(hub, 1, 2, hosts, &gang, &err);
+        pod_mem_fail_after(-1, 0);
+        if (code == POD_OK)
+            break;
+        assert_int_equal(err.reason, POD_REASON_OUT_OF_MEMORY);
+        assert_true(pod_mem_live() <= before + 1); // the map may have grown
+        places++;
+    }
+    assert_true(places > 0);
+    pod_gang_leave(gang, 0, NULL);
+    pod_gang_leave(gang, 1, NULL);
+    pod_gang_unref(gang);
+    pod_gang_hub_unref(hub);
+}
+
 static void test_bad_joins(void **state)
 {
     struct pod_gang_hub *hub = pod_gang_hub_new(2);
@@ -583,6 +631,8 @@ int main(void)
         cmocka_unit_test(test_lost_host_aborts),
         cmocka_unit_test(test_late_part_hears_of_the_abort),
         cmocka_unit_test(test_remembers_a_limited_number),
+        cmocka_unit_test(test_a_hub_forgets_at_its_end),
+        cmocka_unit_test(test_joins_without_memory),
         cmocka_unit_test(test_bad_joins),
         cmocka_unit_test(test_abort_races),
         cmocka_unit_test(test_end_overtakes_arrival),
