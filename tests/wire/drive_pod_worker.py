@@ -172,6 +172,53 @@ def case_chunks():
     worker.stop()
 
 
+def case_entries_that_cannot_be():
+    worker = Worker("--hbm", "1MiB")
+    c = Session(worker)
+
+    def compile(op, format=HLO_TEXT, replicas=1):
+        what = W.Compile(format=format, program=SPIN, replicas=replicas)
+        return c.entry(op, compile=what)
+
+    def launches(op, count, **more):
+        what = W.Execute(launches=[W.Launch(load=99)] * count, **more)
+        return c.entry(op, execute=what)
+
+    bad = c.run(
+        c.entry(1),
+        c.entry(2, allocate=W.Allocate(core=0)),
+        c.entry(3, allocate=W.Allocate(core=9, raw_bytes=8)),
+        compile(4, format=99),
+        compile(5, replicas=0),
+        compile(6, replicas=1 << 31),
+        launches(7, 0),
+        launches(8, 2),
+    )
+    equal(
+        reasons(bad),
+        {
+            1: "UNIMPLEMENTED",
+            2: "MISSING_MEMBER",
+            3: "UNKNOWN_CORE",
+            4: "UNIMPLEMENTED",
+            5: "BAD_VALUE",
+            6: "BAD_VALUE",
+            7: "BAD_ASSIGNMENT",
+            8: "BAD_ASSIGNMENT",
+        },
+        "what cannot be",
+    )
+    # A tuple has no bytes, and is gone before its parts.
+    tuple = W.AllocateTuple(core=0, children=[20, 21])
+    good = c.run(c.alloc(20, 8), c.alloc(21, 8), c.entry(22, allocate_tuple=tuple))
+    equal(set(codes(good).values()), {0}, f"a tuple {good}")
+    got = c.run(c.read(23, 22, 8))
+    equal(reasons(got), {23: "IS_A_TUPLE"}, "no bytes of a tuple")
+    equal(codes(c.run(c.read(24, 20, 8))), {24: 0}, "but of its part")
+    c.close()
+    worker.stop()
+
+
 def case_order_and_failure():
     worker = Worker("--hbm", "1KiB")
     c = Session(worker)

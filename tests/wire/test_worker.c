@@ -60,6 +60,7 @@ static char pod_cases[][48] = {
     "hello",
     "hello_replaces_a_session",
     "chunks",
+    "entries_that_cannot_be",
     "order_and_failure",
     "order_across_streams",
     "later_things_hold_nobody",
