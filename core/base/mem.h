@@ -24,6 +24,16 @@ char *pod_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 // NULL is allowed.
 void pod_free(void *block);
 
+// A hint that some bytes will be looked at soon: they come from memory to the
+// processor, meanwhile. For any thread for which they are there.
+static inline void pod_mem_expect(const void *place, size_t bytes)
+{
+    enum { MEM_LINE_BYTES = 64 };
+
+    for (size_t i = 0; i < bytes; i += MEM_LINE_BYTES)
+        __builtin_prefetch((const char *)place + i, 1);
+}
+
 // The C library keeps freed memory for later allocations. That is fast, but
 // after something large has ended it is a lot. This says when to give memory
 // back to the system (malloc_trim, for which other threads that allocate may

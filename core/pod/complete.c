@@ -115,9 +115,14 @@ static void complete_removed(struct pod_call *call, struct pod_answer *answer)
 
 // All that an answer changes, which this needs no lock for: it stays the
 // operation's until all of its calls are answered.
-static void complete_prefetch(const struct pod_op *op)
+static void complete_expect(const struct pod_call *call)
 {
-    pod_op_prefetch(op, offsetof(struct pod_op, buffer_number));
+    const struct pod_op *op = call->op;
+
+    pod_mem_expect(call, sizeof(*call));
+    if (op == NULL)
+        return;
+    pod_mem_expect(op, POD_OP_LIVE_BYTES);
     pod_sched_expect(op->node, false);
     __builtin_prefetch(op->buffer, 1);
 }
@@ -127,8 +132,7 @@ void pod_call_done(void *arg, const struct pod_driver_result *result)
     struct pod_call *call = arg;
     struct pod *pod = call->pod;
 
-    if (call->op != NULL)
-        complete_prefetch(call->op);
+    complete_expect(call);
     struct pod_answer answer = complete_answer(call, result);
     struct pod_after after;
 

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "core/base/mem.h"
 #include "core/pod/complete.h"
 #include "core/pod/failure.h"
 #include "core/pod/gang.h"
@@ -16,6 +17,8 @@
 #include "core/pod/settle.h"
 #include "core/pod/stall.h"
 #include "core/pod/transfer.h"
+
+enum { EFFECTS_EXPECTED = 8 };
 
 int64_t pod_now_locked(struct pod *pod)
 {
@@ -211,6 +214,24 @@ void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
 
 // ----------------------------------------------------------------------- steps
 
+// With many operations in flight those that a step launches come from memory,
+// so let them come while what went before is applied: first the operations
+// themselves, as many as may come at once, then each one's work.
+static void effect_expect(const struct pod_sched_effects *effects)
+{
+    for (size_t i = 1; i < effects->count && i < EFFECTS_EXPECTED; i++)
+        pod_mem_expect(pod_sched_effect_user(&effects->items[i]),
+                       POD_OP_LIVE_BYTES);
+}
+
+static void effect_expect_work(const struct pod_sched_effect *effect)
+{
+    const struct pod_op *op = pod_sched_effect_user(effect);
+
+    if ((effect->what & POD_SCHED_LAUNCH) != 0)
+        pod_mem_expect(op->work, sizeof(*op->work));
+}
+
 static void effect_step(struct pod *pod, const struct pod_sched_event *event,
                         struct pod_after *after)
 {
@@ -219,9 +240,13 @@ static void effect_step(struct pod *pod, const struct pod_sched_event *event,
 
     assert(code == POD_OK); // only a SUBMIT can fail
     (void)code;
-    for (size_t i = 0; i < effects->count; i++)
+    effect_expect(effects);
+    for (size_t i = 0; i < effects->count; i++) {
         pod_effect_apply_locked(pod, pod_sched_effect_user(&effects->items[i]),
                                 &effects->items[i], after);
+        if (i + 1 < effects->count)
+            effect_expect_work(&effects->items[i + 1]);
+    }
 }
 
 void pod_step_locked(struct pod *pod, struct pod_op *op,

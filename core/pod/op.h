@@ -338,15 +338,8 @@ struct pod_op {
     void *block;  // memory of name, labels, and of arrays by kind
 };
 
-// What is in the first `bytes` of a record comes from memory, meanwhile. A
-// hint, for any thread for which the record is there.
-static inline void pod_op_prefetch(const struct pod_op *op, size_t bytes)
-{
-    enum { OP_LINE_BYTES = 64 };
-
-    for (size_t i = 0; i < bytes; i += OP_LINE_BYTES)
-        __builtin_prefetch((const char *)op + i, 1);
-}
+// What its life and its work change is in the first so many bytes of a record.
+enum { POD_OP_LIVE_BYTES = offsetof(struct pod_op, buffer_number) };
 
 // The outcome of a compile or a reset on one host.
 struct pod_outcome {

@@ -3,6 +3,7 @@
 #ifndef POD_POD_SUBMIT_H
 #define POD_POD_SUBMIT_H
 
+#include "core/base/mem.h"
 #include "core/pod/graph.h"
 
 enum {
@@ -71,7 +72,7 @@ static inline void pod_op_expect(struct pod_op *const *ops, size_t count,
     enum { EXPECT_AHEAD = 2 };
 
     if (at < count && count - at > EXPECT_AHEAD)
-        pod_op_prefetch(ops[at + EXPECT_AHEAD], sizeof(struct pod_op));
+        pod_mem_expect(ops[at + EXPECT_AHEAD], sizeof(struct pod_op));
 }
 
 // The item whose turn it is.
