@@ -97,7 +97,7 @@ static void admit_submit(struct pod *pod, struct pod_op *op,
     uint32_t lanes[POD_MAX_REPLICAS];
     struct pod_sched_event event = {
         .kind = POD_SCHED_SUBMIT,
-        .now_ns = pod_now_locked(pod),
+        .now_ns = pod->now_ns,
         .user = op,
         .deps = deps,
         .dep_count = dep_count,

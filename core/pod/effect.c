@@ -256,7 +256,7 @@ void pod_step_locked(struct pod *pod, struct pod_op *op,
     effect_step(pod,
                 &(struct pod_sched_event){
                     .kind = kind,
-                    .now_ns = pod_now_locked(pod),
+                    .now_ns = pod->now_ns,
                     .node = op->node,
                     .state = state,
                     .cascade = cascade,
@@ -269,7 +269,7 @@ void pod_advance_locked(struct pod *pod, struct pod_after *after)
     effect_step(pod,
                 &(struct pod_sched_event){
                     .kind = POD_SCHED_ADVANCE,
-                    .now_ns = pod_now_locked(pod),
+                    .now_ns = pod->now_ns,
                 },
                 after);
 }

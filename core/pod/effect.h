@@ -16,7 +16,7 @@ void pod_advance_locked(struct pod *pod, struct pod_after *after);
 void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
                              const struct pod_sched_effect *effect,
                              struct pod_after *after);
-// The time of a step: never less than that of the one before.
+// Looks at the clock, for pod->now_ns, which never decreases.
 int64_t pod_now_locked(struct pod *pod);
 // A launched operation that needs no driver (any more): it ends when the
 // present step is over, well, or FAILED if a failure is set.

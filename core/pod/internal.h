@@ -115,7 +115,7 @@ struct pod {
 
     pthread_t timer;
     bool has_timer;
-    int64_t now_ns;             // the latest time a step was made
+    int64_t now_ns;             // when the lock was entered last
     int64_t timer_ns;           // when it will look next
     struct pod_cond timer_cond; // something may be due earlier than thought
     // open_count, reaping, host->answered may have changed
@@ -168,8 +168,9 @@ struct pod_after {
     struct pod_list garbage;   // pod_op.link: expired records
 };
 
-// Take the lock; release it and do what was collected: drain outboxes, push to
-// streams, notify, free.
+// Take the lock, and look at the clock, once for all that is done under it;
+// release it and do what was collected: drain outboxes, push to streams,
+// notify, free.
 void pod_enter(struct pod *pod, struct pod_after *after);
 void pod_leave(struct pod *pod, struct pod_after *after);
 

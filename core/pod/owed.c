@@ -120,7 +120,7 @@ static void owed_leave_alone(struct pod_host *host, int64_t now_ns)
 void pod_owed_ask_locked(struct pod *pod, struct pod_host *host,
                          struct pod_after *after)
 {
-    int64_t now_ns = pod_now_locked(pod);
+    int64_t now_ns = pod->now_ns;
     struct pod_list *item;
 
     if (!pod_host_up(host) || now_ns < host->owed_due_ns)

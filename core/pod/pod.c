@@ -94,6 +94,7 @@ void pod_enter(struct pod *pod, struct pod_after *after)
     pod_list_init(&after->transfers);
     pod_list_init(&after->garbage);
     pod_mutex_lock(&pod->lock);
+    (void)pod_now_locked(pod);
 }
 
 static int64_t pod_due_locked(const struct pod *pod)
