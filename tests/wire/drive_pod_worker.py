@@ -3,6 +3,7 @@
 """Drives podworker through pod.worker.v1.PodWorker. usage: CASE"""
 import os
 import resource
+import signal
 import socket
 import struct
 import time
@@ -488,6 +489,15 @@ def case_copy_from_peer():
     a.run(a.alloc(90, 10))
     got = b.run(copy(4, **{"from": 90}))
     equal(codes(got), {4: 11}, "a smaller buffer")
+    # A copy from one that does not answer can be cancelled.
+    workers[0].signal(signal.SIGSTOP)
+    b.send(copy(6, started=True, **{"from": 1}))
+    (begun,) = b.control.take(1)
+    equal((begun.op, begun.started), (6, True), "it has begun")
+    b.send(b.entry(0, cancel=W.Cancel(op=6)))
+    equal(reasons(b.outcomes(1)), {6: "CANCEL_REQUESTED"}, "it was cancelled")
+    workers[0].signal(signal.SIGCONT)
+    equal(codes(b.run(copy(7, **{"from": 1}))), {7: 0}, "the next one")
     workers[0].kill()
     got = b.run(copy(5, **{"from": 1}))
     equal(codes(got), {5: 14}, "nobody there")
