@@ -106,6 +106,31 @@ static void test_dot_vectors(void **state)
 
 // The batch dimension is the last of a and the middle one of b, so that both
 // have to be rearranged: r[n][i][k] = sum over j of a[j][i][n] * b[j][n][k].
+// Ones between numbers beside which they vanish in float; twice as many in the
+// second pair of vectors, of which one lies across.
+static void test_dot_long_vectors(void **state)
+{
+    enum { COUNT = 1002 };
+    static float a[2 * COUNT];
+    static float b[2 * COUNT];
+    const float want[] = {COUNT - 2, 2 * (COUNT - 2)};
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        const float ends = i == 0 ? 0x1p30F : -0x1p30F;
+        a[i] = i == 0 || i == COUNT - 1 ? ends : 1;
+        a[COUNT + i] = 2 * a[i];
+        b[2 * i] = 1;
+        b[2 * i + 1] = 1;
+    }
+    check2("HloModule t\nENTRY e {\n"
+           "  a = f32[2,1002] parameter(0)\n  b = f32[1002,2] parameter(1)\n"
+           "  ROOT r = f32[2] dot(a, b), lhs_batch_dims={0},"
+           " rhs_batch_dims={1}, lhs_contracting_dims={1},"
+           " rhs_contracting_dims={0}\n}\n",
+           REF(F32, a), REF(F32, b), REF(F32, want));
+}
+
 static void test_dot_batch(void **state)
 {
     const int32_t a[] = {1, 10, 2, 20, 3, 30, 4, 40};
@@ -404,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_dot_matrices),
         cmocka_unit_test(test_dot_blas),
         cmocka_unit_test(test_dot_vectors),
+        cmocka_unit_test(test_dot_long_vectors),
         cmocka_unit_test(test_dot_batch),
         cmocka_unit_test(test_dot_types),
         cmocka_unit_test(test_dot_empty),

@@ -33,6 +33,26 @@ GEMM_LOOP(u64, uint64_t, +, *)
 GEMM_LOOP(f32, float, +, *)
 GEMM_LOOP(f64, double, +, *)
 
+enum { GEMM_PARTS = 8 };
+
+// In double and in interleaved parts, as each sum waits for the one before.
+// (BLAS's own takes blocks of floats together in float.)
+static float gemm_sum_products(const float *a, const float *b, int64_t count)
+{
+    double sum[GEMM_PARTS] = {0};
+    const int64_t whole = count - count % GEMM_PARTS;
+
+    for (int64_t k = 0; k < whole; k += GEMM_PARTS) {
+        for (int j = 0; j < GEMM_PARTS; j++)
+            sum[j] += (double)a[k + j] * (double)b[k + j];
+    }
+    for (int64_t k = whole; k < count; k++)
+        sum[0] += (double)a[k] * (double)b[k];
+    for (int j = 1; j < GEMM_PARTS; j++)
+        sum[0] += sum[j];
+    return (float)sum[0];
+}
+
 // BLAS counts in int.
 static bool gemm_fits_blas(const struct pod_ref_gemm *gemm)
 {
@@ -61,13 +81,29 @@ static void gemm_blas(const struct pod_ref_gemm *gemm, const void *left,
                     left_line, right, right_line, 0, out, n);
 }
 
+// The product of two vectors: faster than as a product of matrices and nearer
+// to the true value.
+static void gemm_vectors(const struct pod_ref_gemm *gemm, const void *left,
+                         const void *right, void *out)
+{
+    if (gemm->type == POD_TYPE_F32)
+        *(float *)out = gemm_sum_products(left, right, gemm->inner);
+    else
+        *(double *)out = cblas_ddot((int)gemm->inner, left, 1, right, 1);
+}
+
 static void gemm_one(const struct pod_ref_gemm *gemm, const void *left,
                      const void *right, void *out)
 {
     bool is_float = pod_type_is_float(gemm->type);
     // Below this a call costs more than the work.
     bool is_small = gemm->rows * gemm->columns < 16 && gemm->inner < 16;
+    bool is_vectors = gemm->rows * gemm->columns == 1;
 
+    if (is_float && is_vectors && gemm_fits_blas(gemm)) {
+        gemm_vectors(gemm, left, right, out);
+        return;
+    }
     if (is_float && !is_small && gemm_fits_blas(gemm)) {
         gemm_blas(gemm, left, right, out);
         return;
