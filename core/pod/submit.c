@@ -300,7 +300,7 @@ static enum pod_code batch_check_locked(struct pod_batch *batch)
         return pod_err_set(batch->err, POD_REASON_DRAINING,
                            "the pod takes no new operations");
     batch->first = pod->last_number + 1;
-    batch->now_ns = pod_now(pod);
+    batch->now_ns = pod->now_ns;
     batch->wall_ns = pod_clock_wall(&pod->options.clock);
     pod->edges.count = 0;
     if (batch->graph != NULL)
