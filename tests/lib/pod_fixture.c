@@ -10,7 +10,9 @@
 
 static int64_t fixture_mono(void *arg)
 {
-    return ((struct fixture *)arg)->now_ns;
+    struct fixture *fix = arg;
+
+    return fix->now_ns += fix->look_ns;
 }
 
 static int64_t fixture_wall(void *arg)

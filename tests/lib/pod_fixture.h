@@ -15,6 +15,7 @@ struct fixture {
     struct pod_driver *host[FIXTURE_MAX_HOSTS];
     size_t host_count;
     int64_t now_ns;
+    int64_t look_ns;      // by which time passes at each look at it
     int64_t wall_step_ns; // by which somebody has set the wall clock
     int notified;
 };

@@ -79,6 +79,33 @@ static void test_members_know_their_graph(void **state)
     assert_int_equal(pod_get_graph(fix->pod, 99, NULL, &err), POD_NOT_FOUND);
 }
 
+static void times_follow(struct fixture *fix, uint64_t number)
+{
+    struct pod_event_view view;
+    struct pod_err err;
+
+    assert_int_equal(pod_get_event(fix->pod, number, &view, &err), POD_OK);
+    assert_true(view.ready_ns >= 0);
+    assert_true(view.running_ns >= view.ready_ns);
+    assert_true(view.finished_ns >= view.running_ns);
+    pod_event_view_fini(&view);
+}
+
+static void test_times_follow_each_other(void **state)
+{
+    struct fixture *fix = *state;
+
+    fix->look_ns = 1;
+    list_allocate(0, 8);
+    list_free(request_ref(0));
+    list_accepted(fix);
+    fake_start(fix->host[0], list.numbers[0]);
+    fixture_run(fix);
+    assert_state(fix, list.number, "SUCCEEDED");
+    times_follow(fix, list.number);
+    times_follow(fix, list.numbers[0]);
+}
+
 // ----------------------------------------------------------------------- order
 
 // Answers the oldest call of the host, which must be of this operation.
@@ -555,6 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_numbers_follow_the_list),
         T(test_members_know_their_graph),
+        T(test_times_follow_each_other),
         T(test_uses_follow_the_list),
         T(test_a_list_need_not_be_sorted),
         T(test_a_pushed_back_write_comes_last),
