@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "api/tokens.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/program.h"
 
@@ -82,11 +84,23 @@ static void test_bad_flags(void **state)
         {"podd --dev --listen 1.2.3.4:1", "podd: --listen '1.2.3.4:1': "},
         {"podd --config /nonexistent", "podd: --config '/nonexistent': "},
         {"podd --check-config --dev --pod x:y", "podd: --pod 'x:y': "},
+        {"podd --dev --log-format xml", "--log-format 'xml': "},
+        {"podd --dev --log-level loud", "--log-level 'loud': "},
+        {"podd --dev --drain-timeout 5x", "--drain-timeout '5x': "},
+        {"podd --dev --staging-bytes 1KB2", "--staging-bytes '1KB2': "},
+        {"podd --dev --pod grpc+pod://:1", "podd: --pod 'grpc+pod://:1': "},
+        {"podd --dev --pod grpc+pod://h:1 --worker-tls-cert a",
+         "--worker-tls-cert and --worker-tls-key belong together"},
+        {"podd --dev --pod grpc+pod://h:1 --worker-tls-cert a "
+         "--worker-tls-key b",
+         "--worker-tls-cert needs --worker-tls-ca"},
         {"podd token", "podd token: "},
         {"podd token add", "podd token add: --scope is missing"},
         {"podd token add --scope all --token-file /x", "podd token add: "},
         {"podworker --nonsense", "podworker: --nonsense: unknown flag"},
         {"podworker --chips 0x1x1", "podworker: --chips '0x1x1': "},
+        {"podworker --host-block 2xx", "podworker: --host-block '2xx': "},
+        {"podworker --host-id x", "podworker: --host-id 'x': "},
         {"podworker --host-id 3", "there is no host 3 in a slice of 1"},
         {"podworker --tls-client-ca x", "--tls-client-ca needs --tls-cert"},
         {"podworker --listen 127.0.0.1:0 --device nonsense", "nonsense"},
@@ -123,6 +137,66 @@ static void test_failures(void **state)
                      shell.err);
         assert_string_equal(shell.out, "");
     }
+}
+
+// ---------------------------------------------------------------------- tokens
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fchmod(fileno(file), 0600), 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void add_token(struct shell *shell, const char *path)
+{
+    char command[128];
+
+    (void)snprintf(command, sizeof(command),
+                   "podd token add --scope read --token-file %s", path);
+    run(shell, command);
+}
+
+// A token is added behind a last line without an end, but not to a file that
+// podd would refuse, nor to one that is full.
+static void test_token_files(void **state)
+{
+    char path[] = "/tmp/podd-tokens-XXXXXX";
+    char lines[2 * API_TOKEN_LINE_BYTES];
+    static char full[(API_TOKENS_MAX + 1) * API_TOKEN_LINE_BYTES];
+    static struct shell shell;
+    size_t length = 0;
+
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    api_token_line("first", API_SCOPE_WRITE, lines);
+    lines[strlen(lines) - 1] = '\0'; // the end of the line
+    write_file(path, lines);
+    add_token(&shell, path);
+    assert_int_equal(shell.code, 0);
+    assert_int_equal(lines_of(shell.out), 1);
+    add_token(&shell, path);
+    assert_int_equal(shell.code, 0);
+    write_file(path, "no token\n");
+    add_token(&shell, path);
+    assert_int_equal(shell.code, 1);
+    assert_non_null(strstr(shell.err, path));
+    for (int i = 0; i < API_TOKENS_MAX; i++) {
+        char token[32];
+        (void)snprintf(token, sizeof(token), "token %d", i);
+        api_token_line(token, API_SCOPE_READ, full + length);
+        length += strlen(full + length);
+    }
+    write_file(path, full);
+    add_token(&shell, path);
+    assert_int_equal(shell.code, 1);
+    assert_non_null(strstr(shell.err, "has 1000 tokens already"));
+    assert_int_equal(unlink(path), 0);
 }
 
 // --------------------------------------------------------------- what is asked
@@ -272,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_flags),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_token_files),
         cmocka_unit_test(test_version_and_check),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_hang_up),
