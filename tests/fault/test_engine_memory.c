@@ -558,7 +558,7 @@ static void test_scenario(void **state)
 {
     const struct scenario *scenario = *state;
     long live = pod_mem_live();
-    long step = getenv("POD_SLOW") != NULL ? 3 : 1;
+    long step = getenv("POD_SLOW") != NULL ? 7 : 1;
     long place = 0;
 
     refused = 0;
