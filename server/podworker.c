@@ -462,7 +462,7 @@ static enum pod_code podworker_serve(struct podworker *program,
         process_await_end(&(struct process_calls){.arg = NULL});
         flags_log_drain("podworker");
     }
-    process_end_begins("worker", PODWORKER_EXIT_FAILURE);
+    process_end_begins("worker", code == POD_OK ? 0 : PODWORKER_EXIT_FAILURE);
     podworker_fini(program);
     process_end_is_done();
     if (code == POD_OK)
