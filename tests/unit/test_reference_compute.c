@@ -131,6 +131,48 @@ static void test_dot_long_vectors(void **state)
            REF(F32, a), REF(F32, b), REF(F32, want));
 }
 
+// Sums that float cannot hold on the way; those of 1024 products it can. In all
+// four orders.
+static void check_long_dot(bool left_flipped, bool right_flipped)
+{
+    enum { M = 3, N = 5, K = 20000 };
+    static float a[M * K];
+    static float b[K * N];
+    float want[M * N];
+    char text[512];
+
+    for (int k = 0; k < K; k++) {
+        for (int i = 0; i < M; i++)
+            a[left_flipped ? k * M + i : i * K + k] =
+                (float)(8190 - k * (i + 3) % 7);
+        for (int j = 0; j < N; j++)
+            b[right_flipped ? j * K + k : k * N + j] = (float)(1 + (k + j) % 2);
+    }
+    for (int i = 0; i < M * N; i++) {
+        int64_t sum = 0;
+        for (int k = 0; k < K; k++)
+            sum += (8190 - k * (i / N + 3) % 7) * (1 + (k + i % N) % 2);
+        want[i] = (float)sum;
+    }
+    snprintf(text, sizeof(text),
+             "HloModule t\nENTRY e {\n  a = f32[%s] parameter(0)\n"
+             "  b = f32[%s] parameter(1)\n  ROOT r = f32[3,5] dot(a, b),"
+             " lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\n}\n",
+             left_flipped ? "20000,3" : "3,20000",
+             right_flipped ? "5,20000" : "20000,5", left_flipped ? 0 : 1,
+             right_flipped ? 1 : 0);
+    check2(text, REF(F32, a), REF(F32, b), REF(F32, want));
+}
+
+static void test_dot_long(void **state)
+{
+    (void)state;
+    check_long_dot(false, false);
+    check_long_dot(false, true);
+    check_long_dot(true, false);
+    check_long_dot(true, true);
+}
+
 static void test_dot_batch(void **state)
 {
     const int32_t a[] = {1, 10, 2, 20, 3, 30, 4, 40};
@@ -430,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_dot_blas),
         cmocka_unit_test(test_dot_vectors),
         cmocka_unit_test(test_dot_long_vectors),
+        cmocka_unit_test(test_dot_long),
         cmocka_unit_test(test_dot_batch),
         cmocka_unit_test(test_dot_types),
         cmocka_unit_test(test_dot_empty),

@@ -60,25 +60,70 @@ static bool gemm_fits_blas(const struct pod_ref_gemm *gemm)
            gemm->columns <= INT_MAX;
 }
 
+// `count` of the inner dimension from `from` on.
+static void gemm_blas_f32(const struct pod_ref_gemm *gemm, const float *left,
+                          const float *right, float *out, int64_t from,
+                          int64_t count)
+{
+    const int m = (int)gemm->rows;
+    const int n = (int)gemm->columns;
+    const int inner = (int)gemm->inner;
+
+    cblas_sgemm(CblasRowMajor, gemm->left_flipped ? CblasTrans : CblasNoTrans,
+                gemm->right_flipped ? CblasTrans : CblasNoTrans, m, n,
+                (int)count, 1, left + from * (gemm->left_flipped ? m : 1),
+                gemm->left_flipped ? m : inner,
+                right + from * (gemm->right_flipped ? 1 : n),
+                gemm->right_flipped ? inner : n, 0, out, n);
+}
+
+static void gemm_blas_f64(const struct pod_ref_gemm *gemm, const double *left,
+                          const double *right, double *out)
+{
+    const int m = (int)gemm->rows;
+    const int n = (int)gemm->columns;
+    const int inner = (int)gemm->inner;
+
+    cblas_dgemm(CblasRowMajor, gemm->left_flipped ? CblasTrans : CblasNoTrans,
+                gemm->right_flipped ? CblasTrans : CblasNoTrans, m, n, inner, 1,
+                left, gemm->left_flipped ? m : inner, right,
+                gemm->right_flipped ? inner : n, 0, out, n);
+}
+
+enum {
+    GEMM_TILE = 256,   // results that are added up in slices
+    GEMM_SLICE = 1024, // of the inner dimension
+};
+
+// Few sums of many floats: those of slices, in double.
+static void gemm_slices(const struct pod_ref_gemm *gemm, const float *left,
+                        const float *right, float *out)
+{
+    const int64_t count = gemm->rows * gemm->columns;
+    double sums[GEMM_TILE] = {0};
+    float part[GEMM_TILE];
+
+    for (int64_t k = 0; k < gemm->inner; k += GEMM_SLICE) {
+        const int64_t rest = gemm->inner - k;
+        gemm_blas_f32(gemm, left, right, part, k,
+                      rest < GEMM_SLICE ? rest : GEMM_SLICE);
+        for (int64_t i = 0; i < count; i++)
+            sums[i] += (double)part[i];
+    }
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (float)sums[i];
+}
+
 static void gemm_blas(const struct pod_ref_gemm *gemm, const void *left,
                       const void *right, void *out)
 {
-    const CBLAS_TRANSPOSE flip_left =
-        gemm->left_flipped ? CblasTrans : CblasNoTrans;
-    const CBLAS_TRANSPOSE flip_right =
-        gemm->right_flipped ? CblasTrans : CblasNoTrans;
-    const int m = (int)gemm->rows;
-    const int n = (int)gemm->columns;
-    const int k = (int)gemm->inner;
-    const int left_line = gemm->left_flipped ? m : k;
-    const int right_line = gemm->right_flipped ? k : n;
-
-    if (gemm->type == POD_TYPE_F32)
-        cblas_sgemm(CblasRowMajor, flip_left, flip_right, m, n, k, 1, left,
-                    left_line, right, right_line, 0, out, n);
+    if (gemm->type == POD_TYPE_F64)
+        gemm_blas_f64(gemm, left, right, out);
+    else if (gemm->rows * gemm->columns <= GEMM_TILE &&
+             gemm->inner > GEMM_SLICE)
+        gemm_slices(gemm, left, right, out);
     else
-        cblas_dgemm(CblasRowMajor, flip_left, flip_right, m, n, k, 1, left,
-                    left_line, right, right_line, 0, out, n);
+        gemm_blas_f32(gemm, left, right, out, 0, gemm->inner);
 }
 
 // The product of two vectors: faster than as a product of matrices and nearer

@@ -20,9 +20,10 @@
 // +0. Halves are computed in float and rounded after each instruction; sums of
 // floats (reduce, all-reduce) are accumulated in double, those of f64 together
 // with what rounding takes from them; dot accumulates in float, or in double
-// for f64 and for two vectors. A reduction by a computation of more than one
-// operation is not accumulated like that, but combines its elements in pairs,
-// those in pairs and so on. Denormals are kept.
+// for f64, for two vectors, and now and then where few sums are long. A
+// reduction by a computation of more than one operation is not accumulated like
+// that, but combines its elements in pairs, those in pairs and so on. Denormals
+// are kept.
 #ifndef POD_DEVICE_REFERENCE_REFERENCE_H
 #define POD_DEVICE_REFERENCE_REFERENCE_H
 
