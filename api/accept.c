@@ -75,8 +75,9 @@ void api_accept_new(struct api_server *server)
     else if (!server->accept_ready)
         return;
     server->accept_ready = false;
-    for (int i = 0; i < ACCEPT_BATCH && accept_one(server);)
-        i++;
+    int accepted = 0;
+    while (accepted < ACCEPT_BATCH && accept_one(server))
+        accepted++;
 }
 
 void api_accept_soon(struct api_server *server)

@@ -17,13 +17,11 @@ void pod_heap_fini(struct pod_heap *heap)
     *heap = (struct pod_heap){.entries = NULL};
 }
 
-bool pod_heap_reserve(struct pod_heap *heap, size_t count)
+bool pod_heap_grow(struct pod_heap *heap, size_t count)
 {
     size_t capacity =
         heap->capacity > 0 ? heap->capacity : (size_t)HEAP_FIRST_CAPACITY;
 
-    if (count <= heap->capacity)
-        return true;
     // Positions are 32 bits wide, and one value means none.
     if (count >= POD_HEAP_NONE)
         return false;

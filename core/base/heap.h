@@ -25,9 +25,15 @@ struct pod_heap {
 };
 
 void pod_heap_fini(struct pod_heap *heap);
-// Makes room for `count` items in all; false: no memory, nothing changed.
-bool pod_heap_reserve(struct pod_heap *heap, size_t count)
+// Makes more room, for `count` items in all; false as below.
+bool pod_heap_grow(struct pod_heap *heap, size_t count)
     __attribute__((warn_unused_result));
+// Makes room for `count` items in all; false: no memory, nothing changed.
+static inline bool __attribute__((warn_unused_result))
+pod_heap_reserve(struct pod_heap *heap, size_t count)
+{
+    return count <= heap->capacity || pod_heap_grow(heap, count);
+}
 // Room must have been reserved.
 void pod_heap_push(struct pod_heap *heap, struct pod_heap_entry entry);
 // Takes out the item with this slot, which becomes POD_HEAP_NONE.

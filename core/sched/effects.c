@@ -5,19 +5,11 @@
 
 enum { EFFECTS_FIRST_CAPACITY = 16 };
 
-bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
+bool pod_sched_news_grow(struct pod_sched_news *news, size_t wanted)
 {
-    struct pod_sched_news *news = &sched->news;
-    size_t nodes_most = pod_sched_pool_taken(&sched->nodes) + more;
-    size_t moved_most = sched->lanes.windows < nodes_most
-                            ? (size_t)sched->lanes.windows
-                            : nodes_most;
-    size_t wanted = nodes_most + moved_most;
     size_t capacity =
         news->capacity > 0 ? news->capacity : (size_t)EFFECTS_FIRST_CAPACITY;
 
-    if (wanted <= news->capacity)
-        return true;
     while (capacity < wanted)
         capacity *= 2;
     if (capacity > UINT32_MAX)

@@ -229,18 +229,22 @@ struct pod_sched {
     struct pod_sched_lanes lanes;
 };
 
-// Whether there is room for the effects of all nodes that are there and `more`,
-// however many of them are launched from lanes.
-static inline bool pod_sched_news_have_room(const struct pod_sched *sched,
-                                            size_t more)
-{
-    return 2 * (pod_sched_pool_taken(&sched->nodes) + more) <=
-           sched->news.capacity;
-}
+// Makes more room, for so many effects; false: no memory.
+bool pod_sched_news_grow(struct pod_sched_news *news, size_t wanted)
+    __attribute__((warn_unused_result));
 // Makes sure that there is room for the effects of all nodes that are there and
 // `more`; false: no memory.
-bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
-    __attribute__((warn_unused_result));
+static inline bool pod_sched_news_reserve(struct pod_sched *sched, size_t more)
+{
+    size_t nodes_most = pod_sched_pool_taken(&sched->nodes) + more;
+    size_t moved_most = sched->lanes.windows < nodes_most
+                            ? (size_t)sched->lanes.windows
+                            : nodes_most;
+    size_t wanted = nodes_most + moved_most;
+
+    return wanted <= sched->news.capacity ||
+           pod_sched_news_grow(&sched->news, wanted);
+}
 // The effect of a node, which has the last place now: moved there or new.
 struct pod_sched_effect *pod_sched_news_last(struct pod_sched_news *news,
                                              struct pod_sched_node *node);

@@ -7,24 +7,17 @@
 
 enum { SUBMIT_PRIORITY_MAX = 10 };
 
-// Whether a node without lanes can be made of what is there. Most can, and need
-// not ask each part for it.
-static bool submit_has_room(const struct pod_sched *sched, size_t edges)
-{
-    return sched->nodes.spare > 0 && sched->groups.spare >= edges &&
-           sched->deadlines.count < sched->deadlines.capacity &&
-           pod_sched_news_have_room(sched, 1);
-}
-
-static bool submit_reserve(struct pod_sched *sched, size_t nodes, size_t edges,
-                           const uint32_t *lanes, size_t lane_count)
+static inline bool submit_reserve(struct pod_sched *sched, size_t nodes,
+                                  size_t edges, const uint32_t *lanes,
+                                  size_t lane_count)
 {
     return pod_sched_pool_reserve(&sched->nodes, nodes) &&
            pod_sched_pool_reserve(&sched->groups, edges) &&
            pod_heap_reserve(&sched->deadlines,
                             sched->deadlines.count + nodes) &&
            pod_sched_news_reserve(sched, nodes) &&
-           pod_sched_lanes_reserve(&sched->lanes, lanes, lane_count);
+           (lane_count == 0 ||
+            pod_sched_lanes_reserve(&sched->lanes, lanes, lane_count));
 }
 
 enum pod_code pod_sched_reserve(struct pod_sched *sched, size_t nodes,
@@ -146,9 +139,7 @@ struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
            event->priority <= SUBMIT_PRIORITY_MAX);
     assert(!event->certain || event->lane_count == 0);
     // Edges are counted in 32 bits.
-    if (event->dep_count >= UINT32_MAX)
-        return NULL;
-    if ((event->lane_count > 0 || !submit_has_room(sched, event->dep_count)) &&
+    if (event->dep_count >= UINT32_MAX ||
         !submit_reserve(sched, 1, event->dep_count, event->lanes,
                         event->lane_count))
         return NULL;
