@@ -60,7 +60,7 @@ const struct pod_sched_effects *pod_sched_effects(const struct pod_sched *sched)
 
 void *pod_sched_effect_user(const struct pod_sched_effect *effect)
 {
-    return effect->node->user;
+    return *pod_sched_node_user_at(effect->node);
 }
 
 void *pod_sched_effect_cause(const struct pod_sched_effect *effect)
@@ -70,4 +70,9 @@ void *pod_sched_effect_cause(const struct pod_sched_effect *effect)
         !pod_sched_has(effect->node, POD_SCHED_HAS_CAUSE))
         return NULL;
     return pod_sched_cold(effect->node)->cause;
+}
+
+void *pod_sched_node_user(const struct pod_sched_node *node)
+{
+    return *pod_sched_node_user_at(node);
 }

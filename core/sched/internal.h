@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "core/base/heap.h"
+#include "core/sched/node.h"
 #include "core/sched/pool.h"
 #include "core/sched/queue.h"
 #include "core/sched/sched.h"
@@ -15,7 +16,7 @@ enum {
     POD_SCHED_EDGE_CARRIES = 1,
     POD_SCHED_EDGE_AHEAD = 2,
     POD_SCHED_EDGE_SHIFT = 2,
-    POD_SCHED_NODE_EDGES = 3,
+    POD_SCHED_NODE_EDGES = 2,
     POD_SCHED_GROUP_EDGES = 7,
 };
 
@@ -55,17 +56,19 @@ struct pod_sched_gang {
 #define POD_SCHED_HAS_DEADLINE  UINT32_C(0x04000000)
 #define POD_SCHED_HAS_CAUSE     UINT32_C(0x08000000)
 
+#define POD_SCHED_HAS_GROUP UINT32_C(0x10000000)
+
 // What nearly each event looks at. Many operations are in flight, and each is
-// touched for each of its edges, so it is small: half a line of the cache.
+// touched for each of its edges, so it is small: a quarter of a line of the
+// cache. Its user pointer stands apart, for it is asked for once or twice.
 struct pod_sched_node {
-    // Edges to dependents, newest first and filled from the end; then those in
-    // a group of that number, or 0.
-    uint32_t older;
+    // Edges to dependents, newest first and filled from the end. If there are
+    // more than two and HAS_GROUP says so, the first is instead the number of
+    // a group, in which the older ones are.
     uint32_t to[POD_SCHED_NODE_EDGES];
     // Edges to it that still stand and keep it from being launched.
     uint32_t held;
     uint32_t flags;
-    void *user;
 };
 
 // The rest of a node. Most do without, so that it is neither read nor written:
@@ -88,27 +91,26 @@ struct pod_sched_cold {
 };
 
 enum {
-    POD_SCHED_NODE_PLACES =
-        POD_SCHED_CHUNK_BYTES / 2 / sizeof(struct pod_sched_node),
     POD_SCHED_GROUP_PLACES =
         POD_SCHED_CHUNK_BYTES / sizeof(struct pod_sched_group),
 };
 
-_Static_assert(sizeof(struct pod_sched_node) == 32, "half a line");
-_Static_assert(sizeof(struct pod_sched_cold) == sizeof(struct pod_sched_node),
-               "the other half");
+_Static_assert(sizeof(struct pod_sched_node) == POD_SCHED_NODE_BYTES,
+               "as node.h says");
+_Static_assert(sizeof(struct pod_sched_cold) == POD_SCHED_COLD_BYTES,
+               "as node.h says");
 _Static_assert(sizeof(struct pod_sched_group) == 32, "aligned to its size");
 
 static inline struct pod_sched_cold *
 pod_sched_cold(const struct pod_sched_node *node)
 {
-    return pod_sched_pool_cold(node);
+    return pod_sched_node_cold(node);
 }
 
 static inline struct pod_sched_node *
 pod_sched_cold_node(const struct pod_sched_cold *cold)
 {
-    return pod_sched_pool_of_cold(cold);
+    return pod_sched_node_of_cold(cold);
 }
 
 static inline bool pod_sched_edge_carries(uint32_t edge)
@@ -154,6 +156,31 @@ static inline bool pod_sched_node_open(const struct pod_sched_node *node)
 {
     return !pod_sched_terminal(pod_sched_state_of(node));
 }
+
+// Plain completions and plain launches are most of what happens, so they are
+// made on short ways of their own.
+
+// What tells a node that the worker has, and of which nothing is left once that
+// has answered.
+#define POD_SCHED_PLAIN_MASK                                                   \
+    (POD_SCHED_STATE_MASK | POD_SCHED_IS_LAUNCHED | POD_SCHED_IS_SETTLED |     \
+     POD_SCHED_IS_PLACED | POD_SCHED_IS_LED | POD_SCHED_HAS_DEADLINE)
+
+_Static_assert(POD_SCHED_RUNNING == POD_SCHED_READY + 1, "one comparison");
+
+static inline bool pod_sched_is_plain(const struct pod_sched_node *node)
+{
+    return (node->flags & POD_SCHED_PLAIN_MASK) -
+               (POD_SCHED_IS_LAUNCHED | POD_SCHED_READY) <=
+           1;
+}
+
+// What makes more of a node that nothing holds any more than one to launch.
+#define POD_SCHED_NOT_PLAIN                                                    \
+    (POD_SCHED_STATE_MASK | POD_SCHED_IS_LAUNCHED | POD_SCHED_IS_PLACED |      \
+     POD_SCHED_HAS_FOLLOWERS | POD_SCHED_IS_LED)
+
+_Static_assert(POD_SCHED_WAITING == 0, "a plain node is WAITING");
 
 struct pod_sched_lane {
     struct pod_sched_queue queue; // has room for all that may wait
@@ -381,10 +408,12 @@ struct pod_sched_walk {
 static inline struct pod_sched_walk
 pod_sched_walk_of(const struct pod_sched_node *node)
 {
+    bool grouped = pod_sched_has(node, POD_SCHED_HAS_GROUP);
+
     return (struct pod_sched_walk){
-        .next = node->to,
+        .next = grouped ? &node->to[1] : node->to,
         .end = node->to + POD_SCHED_NODE_EDGES,
-        .older = node->older,
+        .older = grouped ? node->to[0] : 0,
     };
 }
 
@@ -458,5 +487,19 @@ void pod_sched_unhold(struct pod_sched *sched, struct pod_sched_node *node);
 // memory, and nothing has changed.
 struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
                                         const struct pod_sched_event *event);
+// Gives back an edge of a node that settles to its dependent, whatever may come
+// of it.
+void pod_sched_drop_edge(struct pod_sched *sched,
+                         const struct pod_sched_node *node,
+                         struct pod_sched_node *to, uint32_t edge);
+// The last two phases of a step (sched.c).
+void pod_sched_settle_and_launch(struct pod_sched *sched);
+// The same, if there is something to do in them.
+static inline void pod_sched_go_on(struct pod_sched *sched)
+{
+    if (sched->spent != NULL || sched->ahead != 0 ||
+        pod_sched_lanes_any(&sched->lanes))
+        pod_sched_settle_and_launch(sched);
+}
 
 #endif

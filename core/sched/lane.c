@@ -19,7 +19,8 @@ enum { LANE_FIRST_CAPACITY = 16 };
 void pod_sched_lanes_init(struct pod_sched_lanes *lanes)
 {
     *lanes = (struct pod_sched_lanes){.dirty = LANE_NONE};
-    pod_sched_pool_init(&lanes->gangs, sizeof(struct pod_sched_gang), false);
+    pod_sched_pool_init(&lanes->gangs, sizeof(struct pod_sched_gang),
+                        POD_SCHED_CHUNK_BYTES / sizeof(struct pod_sched_gang));
 }
 
 void pod_sched_lanes_fini(struct pod_sched_lanes *lanes)

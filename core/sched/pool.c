@@ -13,17 +13,14 @@ enum {
 };
 
 void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes,
-                         bool has_cold)
+                         size_t places)
 {
-    size_t room = has_cold ? POD_SCHED_CHUNK_BYTES / 2 : POD_SCHED_CHUNK_BYTES;
-    // The cold parts of the last items would be behind the chunk.
-    size_t skew = has_cold ? POD_SCHED_COLD_SKEW : 0;
-
-    assert(item_bytes >= sizeof(struct pod_sched_chunk));
+    assert(item_bytes >= sizeof(struct pod_sched_chunk) &&
+           places * item_bytes <= POD_SCHED_CHUNK_BYTES);
     *pool = (struct pod_sched_pool){
         .item_bytes = item_bytes,
-        .room_bytes = room,
-        .per_chunk = (room - skew) / item_bytes - 1,
+        .places = places,
+        .per_chunk = places - 1,
     };
 }
 
@@ -38,14 +35,18 @@ void pod_sched_pool_fini(struct pod_sched_pool *pool)
 
 // Chunks are made of whole huge pages: with many operations in flight nearly
 // each access is to another page, and small pages would miss the TLB each time.
-// But the first items of a pool are in small ones: a process may have a
-// thousand pools of a few items each.
-static void pool_use_huge_pages(char *begin, size_t bytes, bool but_first)
+// But the first items of a pool are in small ones, with all of their parts: a
+// process may have a thousand pools of a few items each.
+static void pool_use_huge_pages(const struct pod_sched_pool *pool, char *chunk)
 {
-    size_t small = but_first ? POOL_HUGE_PAGE : 0;
+    size_t step = pool->places * pool->item_bytes;
+    size_t small = pool->chunk_count == 0 ? POOL_HUGE_PAGE : 0;
 
     // Only a hint: without it all works, more slowly.
-    (void)madvise(begin + small, bytes - small, MADV_HUGEPAGE);
+    for (size_t at = 0; at + step <= POD_SCHED_CHUNK_BYTES; at += step) {
+        if (step > small)
+            (void)madvise(chunk + at + small, step - small, MADV_HUGEPAGE);
+    }
 }
 
 // What alignment leaves unused is never touched, so it is no memory.
@@ -58,8 +59,7 @@ static struct pod_sched_chunk *pool_chunk_new(const struct pod_sched_pool *pool)
         return NULL;
     size_t over = (uintptr_t)block & (POD_SCHED_CHUNK_BYTES - 1);
     char *start = block + (POD_SCHED_CHUNK_BYTES - over);
-    for (size_t i = 0; i < POD_SCHED_CHUNK_BYTES; i += pool->room_bytes)
-        pool_use_huge_pages(start + i, pool->room_bytes, number == 0);
+    pool_use_huge_pages(pool, start);
     struct pod_sched_chunk *chunk = (struct pod_sched_chunk *)(void *)start;
     *chunk = (struct pod_sched_chunk){.block = block, .number = number};
     return chunk;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of one size, taken from chunks of a fixed size that are kept until
-// the pool goes or all of it is trimmed. Items may have a cold part: it is
-// looked at more rarely, and stands elsewhere in the chunk. Internal to the
+// the pool goes or all of it is trimmed. Items may have more parts, elsewhere
+// in their chunk: of them the pool knows nothing (node.h). Internal to the
 // scheduler; not thread-safe.
 #ifndef POD_SCHED_POOL_H
 #define POD_SCHED_POOL_H
@@ -25,9 +25,9 @@ struct pod_sched_pool_free {
 
 struct pod_sched_pool {
     size_t item_bytes;
-    size_t room_bytes; // for items in a chunk: half of it, or all of it
-    size_t per_chunk;  // items in a chunk
-    size_t spare;      // items that can be taken without more memory
+    size_t places;    // for items at the start of a chunk
+    size_t per_chunk; // items in a chunk
+    size_t spare;     // items that can be taken without more memory
     struct pod_sched_pool_free *free; // items given back, newest first
     // Items never taken: from `fresh` to the end of the current chunk, and in
     // the chunks after it.
@@ -40,10 +40,10 @@ struct pod_sched_pool {
 };
 
 // Items are aligned to the greatest power of two that divides item_bytes, which
-// is at least the size of struct pod_sched_chunk. A cold part has the same size
-// as its item.
+// is at least the size of struct pod_sched_chunk. A chunk has room for `places`
+// of them, and more if they have other parts there.
 void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes,
-                         bool has_cold);
+                         size_t places);
 // Frees the chunks, and with them all items.
 void pod_sched_pool_fini(struct pod_sched_pool *pool);
 // Makes room for more items; false: no memory. `count` more than are spare.
@@ -93,21 +93,34 @@ static inline void pod_sched_pool_give(struct pod_sched_pool *pool, void *item)
     pool->spare++;
 }
 
-// How far behind an item its cold part is: half a chunk, and some lines more,
-// for the processor mistakes addresses for each other whose low bits are alike.
-#define POD_SCHED_COLD_SKEW ((size_t)5 * 64)
-#define POD_SCHED_COLD_DISTANCE                                                \
-    (POD_SCHED_CHUNK_BYTES / 2 + POD_SCHED_COLD_SKEW)
+// A list of items to be given back together.
+struct pod_sched_pool_list {
+    struct pod_sched_pool_free *newest;
+    struct pod_sched_pool_free *oldest;
+};
 
-static inline void *pod_sched_pool_cold(const void *item)
+// Begins a list, or adds to it.
+static inline void pod_sched_pool_collect(struct pod_sched_pool_list *list,
+                                          void *item)
 {
-    return (void *)((uintptr_t)item + POD_SCHED_COLD_DISTANCE);
+    struct pod_sched_pool_free *freed = item;
+
+    if (list->newest == NULL)
+        list->oldest = freed;
+    freed->next = list->newest;
+    list->newest = freed;
 }
 
-// The item of a cold part.
-static inline void *pod_sched_pool_of_cold(const void *cold)
+// Gives back the `count` items of a list.
+static inline void pod_sched_pool_give_list(struct pod_sched_pool *pool,
+                                            struct pod_sched_pool_list *list,
+                                            size_t count)
 {
-    return (void *)((uintptr_t)cold - POD_SCHED_COLD_DISTANCE);
+    if (count == 0)
+        return;
+    list->oldest->next = pool->free;
+    pool->free = list->newest;
+    pool->spare += count;
 }
 
 // Numbers of items whose size is a power of two: from 1 on, and the same as

@@ -70,7 +70,7 @@ bool pod_sched_next_dependent(const struct pod_sched *sched,
     if (edge == 0)
         return false;
     *cursor = walk.next - 1;
-    *out_user = pod_sched_edge_node(sched, edge)->user;
+    *out_user = *pod_sched_node_user_at(pod_sched_edge_node(sched, edge));
     *out_carries = pod_sched_edge_carries(edge);
     return true;
 }

@@ -34,8 +34,10 @@ struct pod_sched *pod_sched_new(void)
 
     if (sched == NULL)
         return NULL;
-    pod_sched_pool_init(&sched->nodes, sizeof(struct pod_sched_node), true);
-    pod_sched_pool_init(&sched->groups, sizeof(struct pod_sched_group), false);
+    pod_sched_pool_init(&sched->nodes, sizeof(struct pod_sched_node),
+                        POD_SCHED_NODE_PLACES);
+    pod_sched_pool_init(&sched->groups, sizeof(struct pod_sched_group),
+                        POD_SCHED_GROUP_PLACES);
     pod_sched_lanes_init(&sched->lanes);
     return sched;
 }
@@ -138,7 +140,7 @@ static void sched_end_dependents(struct pod_sched *sched,
             pod_sched_has(to, POD_SCHED_IS_RESILIENT) ||
             !pod_sched_node_open(to))
             continue;
-        pod_sched_end_by(sched, to, state, node->user);
+        pod_sched_end_by(sched, to, state, *pod_sched_node_user_at(node));
         sched_interrupt(sched, to);
     }
 }
@@ -256,8 +258,8 @@ static inline void sched_met(struct pod_sched *sched,
 }
 
 // Not inline: what most edges bring is done without it.
-__attribute__((noinline)) static void
-sched_drop_any_edge(struct pod_sched *sched, const struct pod_sched_node *node,
+__attribute__((noinline)) void
+pod_sched_drop_edge(struct pod_sched *sched, const struct pod_sched_node *node,
                     struct pod_sched_node *to, uint32_t edge)
 {
     bool led = pod_sched_edge_ahead(edge) &&
@@ -279,13 +281,6 @@ sched_drop_any_edge(struct pod_sched *sched, const struct pod_sched_node *node,
         pod_sched_unhold(sched, to);
 }
 
-// What makes more of a node that nothing holds any more than one to launch.
-#define SCHED_NOT_PLAIN                                                        \
-    (POD_SCHED_STATE_MASK | POD_SCHED_IS_LAUNCHED | POD_SCHED_IS_PLACED |      \
-     POD_SCHED_HAS_FOLLOWERS | POD_SCHED_IS_LED)
-
-_Static_assert(POD_SCHED_WAITING == 0, "a plain node is WAITING");
-
 // Gives back an edge to a dependent of a node that settles, if that leaves the
 // dependent waiting or makes it one to launch at once, as most do. false:
 // nothing was done.
@@ -301,7 +296,7 @@ static inline bool sched_drop_plain_edge(struct pod_sched *sched,
         to->held = left;
         return true;
     }
-    if (pod_sched_has(to, SCHED_NOT_PLAIN))
+    if (pod_sched_has(to, POD_SCHED_NOT_PLAIN))
         return false;
     to->held = 0;
     pod_sched_launch_plain(sched, to);
@@ -316,7 +311,7 @@ static inline bool sched_drop_edge(struct pod_sched *sched,
 {
     if (sched_drop_plain_edge(sched, to, edge))
         return true;
-    sched_drop_any_edge(sched, node, to, edge);
+    pod_sched_drop_edge(sched, node, to, edge);
     return false;
 }
 
@@ -348,9 +343,10 @@ __attribute__((noinline)) static bool
 sched_drop_edges(struct pod_sched *sched, const struct pod_sched_node *node,
                  bool with_cold)
 {
-    uint32_t number = node->older;
-    bool plain =
-        sched_drop_list(sched, node, node->to, POD_SCHED_NODE_EDGES, with_cold);
+    struct pod_sched_walk walk = pod_sched_walk_of(node);
+    uint32_t number = walk.older;
+    bool plain = sched_drop_list(sched, node, walk.next,
+                                 (size_t)(walk.end - walk.next), with_cold);
 
     while (number != 0) {
         struct pod_sched_group *group = pod_sched_group_at(sched, number);
@@ -372,10 +368,10 @@ static inline void sched_settle(struct pod_sched *sched,
     if (placed)
         pod_sched_lanes_leave(&sched->lanes, node);
     node->flags |= POD_SCHED_IS_SETTLED;
-    if (node->to[POD_SCHED_NODE_EDGES - 1] != 0) {
+    if (node->to[1] != 0) {
         (void)sched_drop_edges(sched, node, placed);
         // Nobody may find them any more.
-        node->older = 0;
+        node->flags &= ~POD_SCHED_HAS_GROUP;
         memset(node->to, 0, sizeof node->to);
     }
     if (pod_sched_node_met(node))
@@ -491,12 +487,8 @@ static enum pod_code sched_make(struct pod_sched *sched,
     return POD_OK;
 }
 
-// What is left to do of a step.
-static inline void sched_go_on(struct pod_sched *sched)
+void pod_sched_settle_and_launch(struct pod_sched *sched)
 {
-    if (sched->spent == NULL && sched->ahead == 0 &&
-        !pod_sched_lanes_any(&sched->lanes))
-        return;
     sched_settle_spent(sched);
     sched_launch_all(sched);
     pod_sched_news_close_gaps(&sched->news);
@@ -509,7 +501,7 @@ sched_step_any(struct pod_sched *sched, const struct pod_sched_event *event,
 {
     enum pod_code code = sched_make(sched, event, out_node, err);
 
-    sched_go_on(sched);
+    pod_sched_go_on(sched);
     return code;
 }
 
@@ -518,25 +510,6 @@ sched_step_any(struct pod_sched *sched, const struct pod_sched_event *event,
 // Most steps are completions of nodes that go at once and bring nothing but
 // plain launches. They are made here without a call, since calls and what they
 // keep would cost more than the work.
-
-// What tells a node that the worker has, and that has no places.
-#define SCHED_PLAIN_MASK                                                       \
-    (POD_SCHED_STATE_MASK | POD_SCHED_IS_LAUNCHED | POD_SCHED_IS_SETTLED |     \
-     POD_SCHED_IS_PLACED | POD_SCHED_IS_LED | POD_SCHED_HAS_DEADLINE)
-
-_Static_assert(POD_SCHED_RUNNING == POD_SCHED_READY + 1, "one comparison");
-
-// Whether a completion ends the node well, which was READY or RUNNING, and
-// leaves nothing of it.
-static inline bool sched_is_plain(const struct pod_sched_event *event)
-{
-    const struct pod_sched_node *node = event->node;
-
-    return (node->flags & SCHED_PLAIN_MASK) -
-                   (POD_SCHED_IS_LAUNCHED | POD_SCHED_READY) <=
-               1 &&
-           event->state == POD_SCHED_SUCCEEDED;
-}
 
 // The rest of a plain completion of a node with several edges, or whose only
 // edge is not plain. Not inline, so that the others keep nothing on the stack.
@@ -547,21 +520,21 @@ sched_finish_plain(struct pod_sched *sched, struct pod_sched_node *node)
 
     pod_sched_pool_give(&sched->nodes, node);
     if (!plain)
-        sched_go_on(sched);
+        pod_sched_go_on(sched);
     return POD_OK;
 }
 
 static inline enum pod_code sched_step_plain(struct pod_sched *sched,
                                              struct pod_sched_node *node)
 {
-    uint32_t edge = node->to[POD_SCHED_NODE_EDGES - 1];
+    uint32_t edge = node->to[1];
 
     node->flags |= POD_SCHED_IS_SETTLED;
     pod_sched_news_append(&sched->news, node,
                           POD_SCHED_CHANGED | POD_SCHED_RELEASED,
                           POD_SCHED_SUCCEEDED);
     if (edge != 0 &&
-        (node->to[POD_SCHED_NODE_EDGES - 2] != 0 ||
+        (node->to[0] != 0 ||
          !sched_drop_plain_edge(sched, pod_sched_edge_node(sched, edge), edge)))
         return sched_finish_plain(sched, node);
     pod_sched_pool_give(&sched->nodes, node);
@@ -574,7 +547,8 @@ enum pod_code pod_sched_step(struct pod_sched *sched,
                              struct pod_err *err)
 {
     sched->news.effects.count = 0;
-    if (event->kind == POD_SCHED_DONE && sched_is_plain(event))
+    if (event->kind == POD_SCHED_DONE && event->state == POD_SCHED_SUCCEEDED &&
+        pod_sched_is_plain(event->node))
         return sched_step_plain(sched, event->node);
     return sched_step_any(sched, event, out_node, err);
 }

@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
-#include "core/sched/pool.h"
+#include "core/sched/node.h"
 
 // The first three are open, the rest terminal.
 enum pod_sched_state {
@@ -179,6 +179,31 @@ pod_sched_step(struct pod_sched *sched, const struct pod_sched_event *event,
                struct pod_sched_node **out_node, struct pod_err *err)
     __attribute__((warn_unused_result));
 
+// Whether the node is launched and open, has no lane, no deadline and no
+// dependency that stands: as soon as it is done it is gone. It stays so until
+// it ends.
+bool pod_sched_plain(const struct pod_sched_node *node);
+
+// What pod_sched_done_many is told: the worker has answered these, and all went
+// well (SUCCEEDED).
+struct pod_sched_done {
+    struct pod_sched_node *const *nodes; // distinct, each pod_sched_plain
+    size_t count;
+    size_t taken;   // the first so many are done: 0 to begin with
+    uint32_t group; // its own; 0 to begin with
+};
+
+enum { POD_SCHED_LAUNCHED_MIN = 16 }; // room for launches that a call needs
+
+// Makes the step of many DONEs, or a part of it: it is to be called again, and
+// no other step made before, until all are taken. The nodes are gone then;
+// nothing else is said of them. Returns how many nodes it put in
+// out_launched, which has room for `room`, at least POD_SCHED_LAUNCHED_MIN:
+// plain ones, whose effect is CHANGED and LAUNCH, and their state READY. What
+// else a call brought is in pod_sched_effects.
+size_t pod_sched_done_many(struct pod_sched *sched, struct pod_sched_done *done,
+                           struct pod_sched_node **out_launched, size_t room);
+
 // A hint that an event about a node will come soon: with many nodes in flight
 // it comes from memory, meanwhile. `has_lanes`: it was submitted with some.
 // Reads and changes nothing, so it may be given by any thread while the node is
@@ -188,7 +213,7 @@ static inline void pod_sched_expect(const struct pod_sched_node *node,
 {
     __builtin_prefetch(node, 1);
     if (has_lanes)
-        __builtin_prefetch(pod_sched_pool_cold(node), 1);
+        __builtin_prefetch(pod_sched_node_cold(node), 1);
 }
 
 // Where the effects of the last step stand: the same place as long as the
@@ -199,6 +224,8 @@ static inline void pod_sched_expect(const struct pod_sched_node *node,
 const struct pod_sched_effects *
 pod_sched_effects(const struct pod_sched *sched);
 
+// The user pointer it was submitted with.
+void *pod_sched_node_user(const struct pod_sched_node *node);
 // The user pointer of the node of an effect, as long as the effect holds.
 void *pod_sched_effect_user(const struct pod_sched_effect *effect);
 // In the same way, if it ended SKIPPED, or CANCELLED by a cascade: the user

@@ -44,45 +44,51 @@ static bool submit_doomed(const struct pod_sched_event *event, void **out_cause)
         if (!event->deps[i].carries || pod_sched_node_open(node) ||
             pod_sched_state_of(node) == POD_SCHED_SUCCEEDED)
             continue;
-        *out_cause = node->user;
+        *out_cause = *pod_sched_node_user_at(node);
         return true;
     }
     return false;
 }
 
-// Puts an edge before those that are there, which leave room for it.
-static void submit_put_edge(uint32_t *edges, size_t i, uint32_t edge)
+// Puts an edge before those in a group, which leave room for it.
+static void submit_put_edge(struct pod_sched_group *group, uint32_t edge)
 {
-    while (edges[--i] != 0) {
+    size_t i = POD_SCHED_GROUP_EDGES;
+
+    while (group->to[--i] != 0) {
     }
-    edges[i] = edge;
+    group->to[i] = edge;
 }
 
-// Room in the node for a newer edge: its oldest one joins those in the group.
-static void submit_move_edge(struct pod_sched *sched,
-                             struct pod_sched_node *node)
+// A group that has room for one more of the node's older edges.
+static struct pod_sched_group *submit_group(struct pod_sched *sched,
+                                            struct pod_sched_node *node)
 {
+    bool grouped = pod_sched_has(node, POD_SCHED_HAS_GROUP);
     struct pod_sched_group *group =
-        node->older == 0 ? NULL : pod_sched_group_at(sched, node->older);
-    size_t last = POD_SCHED_NODE_EDGES - 1;
+        grouped ? pod_sched_group_at(sched, node->to[0]) : NULL;
 
-    if (group == NULL || group->to[0] != 0) {
-        group = pod_sched_pool_take(&sched->groups);
-        *group = (struct pod_sched_group){.older = node->older};
-        node->older = pod_sched_group_number(group);
-    }
-    submit_put_edge(group->to, POD_SCHED_GROUP_EDGES, node->to[last]);
-    for (size_t i = last; i > 0; i--)
-        node->to[i] = node->to[i - 1];
-    node->to[0] = 0;
+    if (grouped && group->to[0] == 0)
+        return group;
+    group = pod_sched_pool_take(&sched->groups);
+    *group = (struct pod_sched_group){.older = grouped ? node->to[0] : 0};
+    return group;
 }
 
 static void submit_add_edge(struct pod_sched *sched,
                             struct pod_sched_node *node, uint32_t edge)
 {
-    if (node->to[0] != 0)
-        submit_move_edge(sched, node);
-    submit_put_edge(node->to, POD_SCHED_NODE_EDGES, edge);
+    if (node->to[0] == 0) {
+        node->to[node->to[1] == 0] = edge;
+        return;
+    }
+    struct pod_sched_group *group = submit_group(sched, node);
+    submit_put_edge(group, node->to[1]);
+    if (!pod_sched_has(node, POD_SCHED_HAS_GROUP))
+        submit_put_edge(group, node->to[0]);
+    node->flags |= POD_SCHED_HAS_GROUP;
+    node->to[0] = pod_sched_group_number(group);
+    node->to[1] = edge;
 }
 
 static void submit_link(struct pod_sched *sched, struct pod_sched_node *node,
@@ -145,13 +151,13 @@ struct pod_sched_node *pod_sched_submit(struct pod_sched *sched,
         return NULL;
     struct pod_sched_node *node = pod_sched_pool_take(&sched->nodes);
     *node = (struct pod_sched_node){
-        .user = event->user,
         .flags = POD_SCHED_WAITING |
                  (uint32_t)(SUBMIT_PRIORITY_MAX - event->priority)
                      << POD_SCHED_LEVEL_SHIFT |
                  (event->run_on_failure ? POD_SCHED_IS_RESILIENT : 0) |
                  (event->certain ? POD_SCHED_IS_CERTAIN : 0),
     };
+    *pod_sched_node_user_at(node) = event->user;
     sched->submitted++;
     for (size_t i = 0; i < event->dep_count; i++)
         submit_link(sched, node, &event->deps[i]);

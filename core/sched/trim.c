@@ -7,11 +7,11 @@
 static void trim_pool(struct pod_sched_pool *pool)
 {
     size_t item_bytes = pool->item_bytes;
-    bool has_cold = pool->room_bytes < POD_SCHED_CHUNK_BYTES;
+    size_t places = pool->places;
 
     assert(pod_sched_pool_taken(pool) == 0);
     pod_sched_pool_fini(pool);
-    pod_sched_pool_init(pool, item_bytes, has_cold);
+    pod_sched_pool_init(pool, item_bytes, places);
 }
 
 bool pod_sched_trim(struct pod_sched *sched)

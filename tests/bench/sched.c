@@ -7,11 +7,15 @@
 // (sched, lanes, told) has done the same graph once before, as it is after a
 // while: no page is new to it. Columns, for the same graph in the same run:
 //
-//   sched  pod_sched: DONE, and reading the effects. Each completion is told of
-//          one before with pod_sched_expect, as the engine does when an answer
-//          comes: before it waits for its lock and does its own work; so are
-//          bare and told
-//   lanes  as sched with each operation in one of 64 lanes of window 4
+//   sched  pod_sched_done_many, and taking what it launches. Up to 64
+//   completions
+//          are told together, as the engine does with the answers that come in
+//          one message; one alone is told by a step, as there
+//   step   each completion is told by a step of its own: DONE, and reading the
+//          effects. It is announced one before with pod_sched_expect, as the
+//          engine does when an answer comes: before it waits for its lock and
+//          does its own work; so are those of bare and told
+//   lanes  as step with each operation in one of 64 lanes of window 4
 //   bare   the least that releases edges: nodes of a counter, a state and the
 //          head of a list of dependents, edges as a singly linked list, both in
 //          arrays in the order submitted and on huge pages as the scheduler's;
@@ -60,6 +64,7 @@ enum {
     BENCH_PARENTS = 3,
     BENCH_LANES = 64,
     BENCH_WINDOW = 4,
+    BENCH_TOGETHER = 64,
     BENCH_ROUNDS = 5,
     BENCH_SCAN_MAX = 10000,
     BENCH_BYTES_MIN = 100000,
@@ -198,9 +203,11 @@ static double bench_result(const struct bench_graph *graph, double begin,
 
 // ------------------------------------------------------------ the scheduler
 
+// What became ready, as it did; the first so many are completed.
 struct bench_ready {
     struct pod_sched_node **nodes;
     size_t count;
+    size_t completed;
 };
 
 static inline void bench_step(struct pod_sched *sched,
@@ -266,56 +273,119 @@ static double bench_resident(void)
 
 static double bench_bytes; // of an operation, in the last run of a scheduler
 
-static double bench_complete_all(struct pod_sched *sched,
-                                 const struct bench_graph *graph,
-                                 bool with_lanes, struct bench_ready *ready)
+// How completions are told to a scheduler.
+enum bench_way { BENCH_MANY, BENCH_EACH, BENCH_IN_LANES };
+
+static void bench_done_each(struct pod_sched *sched, enum bench_way way,
+                            struct bench_ready *ready)
 {
     const struct pod_sched_effects *effects = pod_sched_effects(sched);
     struct pod_sched_event event = {
         .kind = POD_SCHED_DONE,
         .state = POD_SCHED_SUCCEEDED,
     };
-    size_t completed = 0;
 
-    double begin = bench_now();
-    for (; completed < ready->count; completed++) {
-        event.node = ready->nodes[completed];
-        if (completed + 1 < ready->count)
-            pod_sched_expect(ready->nodes[completed + 1], with_lanes);
+    for (; ready->completed < ready->count; ready->completed++) {
+        event.node = ready->nodes[ready->completed];
+        if (ready->completed + 1 < ready->count)
+            pod_sched_expect(ready->nodes[ready->completed + 1],
+                             way == BENCH_IN_LANES);
         bench_step(sched, &event, NULL, effects, ready);
     }
-    double result = bench_result(graph, begin, completed);
+}
+
+static inline void bench_done_together(struct pod_sched *sched, size_t count,
+                                       struct bench_ready *ready)
+{
+    struct pod_sched_node *launched[BENCH_TOGETHER];
+    struct pod_sched_done done = {
+        .nodes = ready->nodes + ready->completed,
+        .count = count,
+    };
+
+    do {
+        size_t more =
+            pod_sched_done_many(sched, &done, launched, BENCH_TOGETHER);
+        if (more == 1)
+            ready->nodes[ready->count++] = launched[0];
+        else {
+            memcpy(ready->nodes + ready->count, launched,
+                   more * sizeof launched[0]);
+            ready->count += more;
+        }
+    } while (done.taken < done.count);
+    ready->completed += count;
+}
+
+static void bench_done_many(struct pod_sched *sched, struct bench_ready *ready)
+{
+    const struct pod_sched_effects *effects = pod_sched_effects(sched);
+    struct pod_sched_event event = {
+        .kind = POD_SCHED_DONE,
+        .state = POD_SCHED_SUCCEEDED,
+    };
+
+    while (ready->completed < ready->count) {
+        size_t count = ready->count - ready->completed;
+        if (count > 0) {
+            bench_done_together(
+                sched, count < BENCH_TOGETHER ? count : BENCH_TOGETHER, ready);
+            continue;
+        }
+        event.node = ready->nodes[ready->completed++];
+        bench_step(sched, &event, NULL, effects, ready);
+    }
+}
+
+static double bench_complete_all(struct pod_sched *sched,
+                                 const struct bench_graph *graph,
+                                 enum bench_way way, struct bench_ready *ready)
+{
+    double begin = bench_now();
+
+    if (way == BENCH_MANY)
+        bench_done_many(sched, ready);
+    else
+        bench_done_each(sched, way, ready);
+    double result = bench_result(graph, begin, ready->completed);
+    ready->completed = 0;
     ready->count = 0;
     return result;
 }
 
-static double bench_sched(const struct bench_graph *graph, bool with_lanes)
+static double bench_sched(const struct bench_graph *graph, enum bench_way way)
 {
     struct bench_ready ready = {
         .nodes = bench_alloc_filled(graph->count, sizeof(void *))};
     double resident = bench_resident();
     struct pod_sched *sched = pod_sched_new();
+    bool with_lanes = way == BENCH_IN_LANES;
 
     for (int i = 0; i < BENCH_LANES; i++)
         (void)pod_sched_add_lane(sched, BENCH_WINDOW);
     bench_submit_all(sched, graph, with_lanes, &ready);
     bench_bytes = (bench_resident() - resident) / (double)graph->count;
-    (void)bench_complete_all(sched, graph, with_lanes, &ready);
+    (void)bench_complete_all(sched, graph, way, &ready);
     bench_submit_all(sched, graph, with_lanes, &ready);
-    double result = bench_complete_all(sched, graph, with_lanes, &ready);
+    double result = bench_complete_all(sched, graph, way, &ready);
     pod_sched_free(sched);
     free(ready.nodes);
     return result;
 }
 
-static double bench_plain(const struct bench_graph *graph)
+static double bench_many(const struct bench_graph *graph)
 {
-    return bench_sched(graph, false);
+    return bench_sched(graph, BENCH_MANY);
+}
+
+static double bench_each(const struct bench_graph *graph)
+{
+    return bench_sched(graph, BENCH_EACH);
 }
 
 static double bench_lanes(const struct bench_graph *graph)
 {
-    return bench_sched(graph, true);
+    return bench_sched(graph, BENCH_IN_LANES);
 }
 
 // ------------------------------------------------------------ the bare loop
@@ -494,13 +564,14 @@ static const struct {
     double (*run)(const struct bench_graph *graph);
     size_t most;
 } bench_models[] = {
-    {"sched", bench_plain, BENCH_MAX},    {"lanes", bench_lanes, BENCH_MAX},
-    {"bare", bench_bare, BENCH_MAX},      {"told", bench_told, BENCH_MAX},
-    {"scan", bench_scan, BENCH_SCAN_MAX},
+    {"sched", bench_many, BENCH_MAX},  {"step", bench_each, BENCH_MAX},
+    {"lanes", bench_lanes, BENCH_MAX}, {"bare", bench_bare, BENCH_MAX},
+    {"told", bench_told, BENCH_MAX},   {"scan", bench_scan, BENCH_SCAN_MAX},
 };
 
 enum {
     BENCH_SCHED,
+    BENCH_STEP,
     BENCH_WITH_LANES,
     BENCH_BARE,
     BENCH_TOLD,

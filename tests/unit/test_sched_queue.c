@@ -52,7 +52,8 @@ static void model_init(struct model *model)
         .random = 1,
     };
     assert_non_null(model->fakes);
-    pod_sched_pool_init(&model->nodes, sizeof(struct pod_sched_node), true);
+    pod_sched_pool_init(&model->nodes, sizeof(struct pod_sched_node),
+                        POD_SCHED_NODE_PLACES);
     assert_true(pod_sched_pool_reserve(&model->nodes, NODES));
     for (size_t i = 0; i < NODES; i++)
         model->fakes[i].node = pod_sched_pool_take(&model->nodes);
