@@ -222,7 +222,67 @@ static struct gd_item *answers_find_locked(const struct gd_link *link,
     return item != NULL && item->open ? item : NULL;
 }
 
-void gd_outcome(struct gd_link *link, struct gd_outcome *outcome)
+// Who waits until no answer is being given.
+static void answers_wake_locked(struct gd *driver)
+{
+    if (driver->state != GD_OPEN || driver->closing || driver->reset != NULL)
+        pod_cond_broadcast(&driver->wake);
+}
+
+void gd_tell_together(struct gd *driver, struct gd_together *together)
+{
+    if (together->count == 0)
+        return;
+    driver->observer.done_well(driver->observer.arg, together->calls,
+                               together->count);
+    together->count = 0;
+    pod_mutex_lock(&driver->lock);
+    driver->delivering--;
+    answers_wake_locked(driver);
+    pod_mutex_unlock(&driver->lock);
+}
+
+// Whether no more is said than that it went well.
+static bool answers_says_well(const struct gd_outcome *outcome)
+{
+    return outcome->done && outcome->err.code == POD_OK &&
+           outcome->data == NULL && outcome->shape == NULL;
+}
+
+// Whether that is all there is to say of such a call.
+static bool answers_plain(const struct gd_item *item)
+{
+    return item->parts <= 1 && item->kind != GD_READ &&
+           item->kind != GD_COMPILE && item->kind != GD_RESET;
+}
+
+// true: it is told with others.
+static bool answers_join(const struct gd_link *link,
+                         const struct gd_outcome *outcome,
+                         struct gd_together *together)
+{
+    struct gd *driver = link->driver;
+
+    if (!answers_says_well(outcome) || driver->observer.done_well == NULL)
+        return false;
+    pod_mutex_lock(&driver->lock);
+    struct gd_item *item = answers_find_locked(link, outcome->wire);
+    bool plain = item != NULL && answers_plain(item);
+    if (plain) {
+        if (together->count == 0)
+            driver->delivering++;
+        together->calls[together->count++] = (struct pod_driver_well){
+            .arg = item->call.arg,
+            .begun = outcome->started && !item->started,
+        };
+        answers_settle_locked(driver, item, true);
+        answers_tell_forget_locked(driver);
+    }
+    pod_mutex_unlock(&driver->lock);
+    return plain;
+}
+
+static void answers_outcome(struct gd_link *link, struct gd_outcome *outcome)
 {
     struct gd *driver = link->driver;
 
@@ -238,10 +298,20 @@ void gd_outcome(struct gd_link *link, struct gd_outcome *outcome)
             answers_part(driver, item, outcome))
             answers_done(driver, item, outcome);
     }
-    // Who waits until no answer is being given.
-    if (driver->state != GD_OPEN || driver->closing || driver->reset != NULL)
-        pod_cond_broadcast(&driver->wake);
+    answers_wake_locked(driver);
     pod_mutex_unlock(&driver->lock);
+}
+
+void gd_outcome(struct gd_link *link, struct gd_outcome *outcome,
+                struct gd_together *together)
+{
+    bool joined = answers_join(link, outcome, together);
+
+    // What came before is told before.
+    if (!joined || together->count == GD_TOGETHER_MAX)
+        gd_tell_together(link->driver, together);
+    if (!joined)
+        answers_outcome(link, outcome);
 }
 
 // ------------------------------------------------------------------- all ends

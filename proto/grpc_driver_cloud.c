@@ -318,7 +318,8 @@ static void cloud_status(const TpuDriver__StatusMessage *status,
 }
 
 // One entry; takes the message over.
-static void cloud_take_entry(struct gd_link *link, ProtobufCMessage *message)
+static void cloud_take_entry(struct gd_link *link, ProtobufCMessage *message,
+                             struct gd_together *together)
 {
     const TpuDriver__StreamResponse__Entry *from = (void *)message;
     uint64_t id = (uint64_t)from->operation_id;
@@ -347,14 +348,15 @@ static void cloud_take_entry(struct gd_link *link, ProtobufCMessage *message)
     }
     if (outcome.data == NULL)
         pod_wire_free(message);
-    gd_outcome(link, &outcome);
+    gd_outcome(link, &outcome, together);
     if (outcome.shape != NULL)
         pod_program_shape_fini(&shape);
     pod_blob_unref(outcome.data);
 }
 
-static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
-                          struct pod_err *err)
+static bool cloud_take_entries(struct gd_link *link, const void *data,
+                               size_t size, struct gd_together *together,
+                               struct pod_err *err)
 {
     struct pod_wire_field field;
     ProtobufCMessage *message;
@@ -367,7 +369,7 @@ static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
         if (pod_wire_unpack(&tpu_driver__stream_response__entry__descriptor,
                             field.data, field.size, 0, &message, err) != POD_OK)
             return false;
-        cloud_take_entry(link, message);
+        cloud_take_entry(link, message, together);
     }
     if (cursor == size)
         return true;
@@ -375,6 +377,18 @@ static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
         err, POD_REASON_WORKER_ERROR,
         "the worker sent something that is not a message of its protocol");
     return false;
+}
+
+static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
+                          struct pod_err *err)
+{
+    struct gd_together together;
+
+    together.count = 0; // the rest is not looked at
+    bool good = cloud_take_entries(link, data, size, &together, err);
+
+    gd_tell_together(link->driver, &together);
+    return good;
 }
 
 // ------------------------------------------------------------------- programs

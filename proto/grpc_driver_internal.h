@@ -396,8 +396,21 @@ struct gd_outcome {
     const struct pod_program_shape *shape;
 };
 
-// Answers, if the link is the present one and the operation is open.
-void gd_outcome(struct gd_link *link, struct gd_outcome *outcome);
+enum { GD_TOGETHER_MAX = 64 };
+
+// Calls that one message answered well, and that are to be told together: while
+// there is one the driver is `delivering`.
+struct gd_together {
+    size_t count;
+    struct pod_driver_well calls[GD_TOGETHER_MAX];
+};
+
+// Answers, if the link is the present one and the operation is open: at once,
+// or with others by gd_tell_together.
+void gd_outcome(struct gd_link *link, struct gd_outcome *outcome,
+                struct gd_together *together);
+// At the end of a message.
+void gd_tell_together(struct gd *driver, struct gd_together *together);
 // Answers all open ones below `below` in the same way. Gives up the lock in
 // between.
 void gd_end_all_locked(struct gd *driver, uint64_t below,

@@ -315,7 +315,8 @@ static struct pod_blob *pw_take_data(struct gd_link *link,
 
 static void pw_take_outcome(struct gd_link *link,
                             const Pod__Worker__V1__Outcome *from,
-                            const struct pod_wire_bulk *left)
+                            const struct pod_wire_bulk *left,
+                            struct gd_together *together)
 {
     struct gd_outcome outcome = {.wire = from->op,
                                  .started = from->started,
@@ -335,14 +336,15 @@ static void pw_take_outcome(struct gd_link *link,
         if (outcome.data == NULL)
             pod_err_set(&outcome.err, POD_REASON_OUT_OF_MEMORY, "no memory");
     }
-    gd_outcome(link, &outcome);
+    gd_outcome(link, &outcome, together);
     if (outcome.shape != NULL)
         pod_program_shape_fini(&shape);
     pod_blob_unref(outcome.data);
 }
 
-static bool pw_receive(struct gd_link *link, const void *data, size_t size,
-                       struct pod_err *err)
+static bool pw_take_outcomes(struct gd_link *link, const void *data,
+                             size_t size, struct gd_together *together,
+                             struct pod_err *err)
 {
     static const struct wire_lean_path path = {.numbers = {FIELD_OUTCOME_DATA},
                                                .depth = 1};
@@ -358,7 +360,8 @@ static bool pw_receive(struct gd_link *link, const void *data, size_t size,
                                 field.data, field.size, &message, &left,
                                 err) != POD_OK)
             return false;
-        pw_take_outcome(link, (const Pod__Worker__V1__Outcome *)message, &left);
+        pw_take_outcome(link, (const Pod__Worker__V1__Outcome *)message, &left,
+                        together);
         pod_wire_free(message);
     }
     if (cursor == size)
@@ -367,6 +370,18 @@ static bool pw_receive(struct gd_link *link, const void *data, size_t size,
         err, POD_REASON_WORKER_ERROR,
         "the worker sent something that is not a message of its protocol");
     return false;
+}
+
+static bool pw_receive(struct gd_link *link, const void *data, size_t size,
+                       struct pod_err *err)
+{
+    struct gd_together together;
+
+    together.count = 0; // the rest is not looked at
+    bool good = pw_take_outcomes(link, data, size, &together, err);
+
+    gd_tell_together(link->driver, &together);
+    return good;
 }
 
 const struct gd_dialect gd_pod_dialect = {

@@ -128,9 +128,15 @@ struct pod_driver_load {
     size_t core_count;
 };
 
+// A call that went well, of which there is no more to say.
+struct pod_driver_well {
+    void *arg;  // of the call
+    bool begun; // as in pod_driver_result
+};
+
 // Who is told when the host comes, goes and is alive. Called from a thread of
 // the driver, never inline, never with a lock of the driver held, one call at a
-// time.
+// time but for done_well.
 struct pod_driver_observer {
     // The host is open (again). After a loss this is a new incarnation: none
     // of its old handles exist.
@@ -142,6 +148,10 @@ struct pod_driver_observer {
     // A sign of life came (at most a few times a second). `load` is NULL if the
     // host does not report it.
     void (*heartbeat)(void *arg, const struct pod_driver_load *load);
+    // Calls went well at once: instead of the `done` of each, and as that, by
+    // any thread. A driver need not use it. NULL: it must not.
+    void (*done_well)(void *arg, const struct pod_driver_well *calls,
+                      size_t count);
     void *arg;
 };
 

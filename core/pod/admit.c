@@ -127,6 +127,7 @@ void pod_admit_locked(struct pod *pod, struct pod_op **ops, size_t count,
 {
     const struct pod_edge *edges = pod->edges.items;
 
+    pod_tell_done_locked(pod, after);
     for (size_t i = 0; i < count; i++) {
         struct pod_sched_effect effect;
         pod_op_expect(ops, count, i);

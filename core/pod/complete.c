@@ -127,6 +127,17 @@ static void complete_expect(const struct pod_call *call)
     __builtin_prefetch(op->buffer, 1);
 }
 
+static void complete_locked(struct pod_call *call, bool begun,
+                            struct pod_answer *answer, struct pod_after *after)
+{
+    if (begun)
+        complete_begun_locked(call, after);
+    if (call->host->removed)
+        complete_removed(call, answer);
+    pod_call_answered_locked(call, after);
+    pod_answer_locked(call->pod, call, answer, after);
+}
+
 void pod_call_done(void *arg, const struct pod_driver_result *result)
 {
     struct pod_call *call = arg;
@@ -137,17 +148,30 @@ void pod_call_done(void *arg, const struct pod_driver_result *result)
     struct pod_after after;
 
     pod_enter(pod, &after);
-    if (result->begun)
-        complete_begun_locked(call, &after);
-    if (call->host->removed)
-        complete_removed(call, &answer);
-    pod_call_answered_locked(call, &after);
-    pod_answer_locked(pod, call, &answer, &after);
+    complete_locked(call, result->begun, &answer, &after);
     pod_leave(pod, &after);
     pod_failure_unref(answer.failure);
     pod_blob_unref(answer.data);
     if (answer.has_shape)
         pod_program_shape_fini(&answer.shape);
+}
+
+void pod_calls_done_well(struct pod *pod, const struct pod_driver_well *calls,
+                         size_t count)
+{
+    struct pod_after after;
+
+    for (size_t i = 0; i < count; i++)
+        complete_expect(calls[i].arg);
+    pod_enter(pod, &after);
+    for (size_t i = 0; i < count; i++) {
+        struct pod_answer answer = {.state = POD_SCHED_SUCCEEDED};
+        complete_locked(calls[i].arg, calls[i].begun, &answer, &after);
+        pod_failure_unref(answer.failure);
+        // What is over here must not look broken to what follows it.
+        pod_run_local_locked(pod, &after);
+    }
+    pod_leave(pod, &after);
 }
 
 void pod_call_lost(struct pod_call *call)
@@ -208,7 +232,7 @@ void pod_complete_locked(struct pod *pod, struct pod_op *op,
 {
     complete_apply(pod, op);
     op->stage = POD_STAGE_OVER;
-    pod_step_locked(pod, op, POD_SCHED_DONE, op->outcome, false, after);
+    pod_done_locked(pod, op, after);
     pod_settle_locked(pod, op);
     pod_output_leaf_done_locked(pod, op, after);
 }

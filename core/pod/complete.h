@@ -22,6 +22,10 @@ struct pod_answer {
 
 void pod_call_started(void *arg); // struct pod_call
 void pod_call_done(void *arg, const struct pod_driver_result *result);
+// The same for calls that went well, under one hold of the lock: so they are to
+// be few.
+void pod_calls_done_well(struct pod *pod, const struct pod_driver_well *calls,
+                         size_t count);
 // Answers a call that no driver will get.
 void pod_call_lost(struct pod_call *call);
 // Settles a launched operation all of whose calls are answered: well, or as

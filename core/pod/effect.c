@@ -4,6 +4,10 @@
 // All effects of a step are applied before the next step, so applying one must
 // not step: an operation that is over at once is put in pod->local and
 // completed when the step is done.
+//
+// What ends well and brings nothing but its edges (pod_sched_plain) has ended
+// for its observers at once; the scheduler is told of many together, as one
+// message answers many calls.
 #include "core/pod/effect.h"
 
 #include <assert.h>
@@ -18,7 +22,10 @@
 #include "core/pod/stall.h"
 #include "core/pod/transfer.h"
 
-enum { EFFECTS_EXPECTED = 8 };
+enum {
+    EFFECTS_EXPECTED = 8,
+    EFFECTS_LAUNCHED = 64, // taken from the scheduler at once
+};
 
 int64_t pod_now_locked(struct pod *pod)
 {
@@ -216,37 +223,79 @@ void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
 
 // With many operations in flight those that a step launches come from memory,
 // so let them come while what went before is applied: first the operations
-// themselves, as many as may come at once, then each one's work.
-static void effect_expect(const struct pod_sched_effects *effects)
+// themselves, then each one's work.
+static void effect_expect(const struct pod_sched_effect *effects, size_t count,
+                          size_t i)
 {
-    for (size_t i = 1; i < effects->count && i < EFFECTS_EXPECTED; i++)
-        pod_mem_expect(pod_sched_effect_user(&effects->items[i]),
+    size_t ahead = i + EFFECTS_EXPECTED;
+
+    if (ahead < count)
+        pod_mem_expect(pod_sched_effect_user(&effects[ahead]),
                        POD_OP_LIVE_BYTES);
+    if (i + 1 >= count || (effects[i + 1].what & POD_SCHED_LAUNCH) == 0)
+        return;
+    const struct pod_op *next = pod_sched_effect_user(&effects[i + 1]);
+    pod_mem_expect(next->work, sizeof(*next->work));
 }
 
-static void effect_expect_work(const struct pod_sched_effect *effect)
+static void effect_apply_all(struct pod *pod,
+                             const struct pod_sched_effect *effects,
+                             size_t count, struct pod_after *after)
 {
-    const struct pod_op *op = pod_sched_effect_user(effect);
+    for (size_t i = 1; i < count && i < EFFECTS_EXPECTED; i++)
+        pod_mem_expect(pod_sched_effect_user(&effects[i]), POD_OP_LIVE_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        effect_expect(effects, count, i);
+        pod_effect_apply_locked(pod, pod_sched_effect_user(&effects[i]),
+                                &effects[i], after);
+    }
+}
 
-    if ((effect->what & POD_SCHED_LAUNCH) != 0)
-        pod_mem_expect(op->work, sizeof(*op->work));
+static void effect_launched(struct pod *pod,
+                            struct pod_sched_node *const *nodes, size_t count,
+                            struct pod_after *after)
+{
+    struct pod_sched_effect effects[EFFECTS_LAUNCHED];
+
+    for (size_t i = 0; i < count; i++)
+        effects[i] = (struct pod_sched_effect){
+            .node = nodes[i],
+            .what = POD_SCHED_CHANGED | POD_SCHED_LAUNCH,
+            .state = POD_SCHED_READY,
+        };
+    effect_apply_all(pod, effects, count, after);
+}
+
+void pod_tell_done_locked(struct pod *pod, struct pod_after *after)
+{
+    const struct pod_sched_effects *effects = pod_sched_effects(pod->sched);
+    struct pod_sched_node *launched[EFFECTS_LAUNCHED];
+    struct pod_sched_done done = {
+        .nodes = pod->done,
+        .count = pod->done_count,
+    };
+
+    while (done.taken < done.count) {
+        size_t count =
+            pod_sched_done_many(pod->sched, &done, launched, EFFECTS_LAUNCHED);
+        effect_launched(pod, launched, count, after);
+        effect_apply_all(pod, effects->items, effects->count, after);
+    }
+    pod->done_count = 0;
 }
 
 static void effect_step(struct pod *pod, const struct pod_sched_event *event,
                         struct pod_after *after)
 {
-    enum pod_code code = pod_sched_step(pod->sched, event, NULL, NULL);
     const struct pod_sched_effects *effects = pod_sched_effects(pod->sched);
 
+    // What begins changes nothing else, so it may overtake what is done.
+    if (event->kind != POD_SCHED_STARTED)
+        pod_tell_done_locked(pod, after);
+    enum pod_code code = pod_sched_step(pod->sched, event, NULL, NULL);
     assert(code == POD_OK); // only a SUBMIT can fail
     (void)code;
-    effect_expect(effects);
-    for (size_t i = 0; i < effects->count; i++) {
-        pod_effect_apply_locked(pod, pod_sched_effect_user(&effects->items[i]),
-                                &effects->items[i], after);
-        if (i + 1 < effects->count)
-            effect_expect_work(&effects->items[i + 1]);
-    }
+    effect_apply_all(pod, effects->items, effects->count, after);
 }
 
 void pod_step_locked(struct pod *pod, struct pod_op *op,
@@ -262,6 +311,25 @@ void pod_step_locked(struct pod *pod, struct pod_op *op,
                     .cascade = cascade,
                 },
                 after);
+}
+
+void pod_done_locked(struct pod *pod, struct pod_op *op,
+                     struct pod_after *after)
+{
+    struct pod_sched_effect effect = {
+        .node = op->node,
+        .what = POD_SCHED_CHANGED | POD_SCHED_RELEASED,
+        .state = POD_SCHED_SUCCEEDED,
+    };
+
+    if (op->outcome != POD_SCHED_SUCCEEDED || !pod_sched_plain(op->node)) {
+        pod_step_locked(pod, op, POD_SCHED_DONE, op->outcome, false, after);
+        return;
+    }
+    if (pod->done_count == POD_DONE_MAX)
+        pod_tell_done_locked(pod, after);
+    pod->done[pod->done_count++] = op->node;
+    pod_effect_apply_locked(pod, op, &effect, after);
 }
 
 void pod_advance_locked(struct pod *pod, struct pod_after *after)

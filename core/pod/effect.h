@@ -12,6 +12,13 @@ void pod_step_locked(struct pod *pod, struct pod_op *op,
                      enum pod_sched_event_kind kind, enum pod_sched_state state,
                      bool cascade, struct pod_after *after);
 void pod_advance_locked(struct pod *pod, struct pod_after *after);
+// The hosts have let go of an operation, which ends as its outcome says. What
+// waits for it is launched by this call, or soon: before another step, but for
+// STARTED, and before the lock is released.
+void pod_done_locked(struct pod *pod, struct pod_op *op,
+                     struct pod_after *after);
+// Tells the scheduler of all that is done.
+void pod_tell_done_locked(struct pod *pod, struct pod_after *after);
 // What a SUBMIT of `op` brought; called when all of its batch are submitted.
 void pod_effect_apply_locked(struct pod *pod, struct pod_op *op,
                              const struct pod_sched_effect *effect,

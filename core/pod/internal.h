@@ -43,6 +43,9 @@ struct pod_edges {
     size_t capacity;
 };
 
+// Of so many completions the scheduler is told together.
+enum { POD_DONE_MAX = 64 };
+
 // As many outboxes are emptied by the thread that filled them; if there are
 // more their hosts' own threads are woken.
 enum { POD_KICKED_MAX = 16 };
@@ -59,6 +62,9 @@ struct pod {
     struct pod_options options;
     enum pod_phase phase;
     struct pod_sched *sched;
+    // Nodes of operations that have ended, of which it is told next (effect.c).
+    struct pod_sched_node *done[POD_DONE_MAX];
+    size_t done_count;
 
     // By id. Ids are never given twice: what was removed leaves a place that is
     // NULL once nothing names it. See pod_host_at and pod_host_next.

@@ -281,12 +281,21 @@ static void loss_on_lost(void *arg, const struct pod_err *err)
         pod_note_host(POD_LOG_WARN, host, POD_HOST_LOST, err->text);
 }
 
+static void loss_on_done_well(void *arg, const struct pod_driver_well *calls,
+                              size_t count)
+{
+    const struct pod_host *host = arg;
+
+    pod_calls_done_well(host->pod, calls, count);
+}
+
 struct pod_driver_observer pod_loss_observer(struct pod_host *host)
 {
     return (struct pod_driver_observer){
         .ready = loss_on_ready,
         .lost = loss_on_lost,
         .heartbeat = loss_on_heartbeat,
+        .done_well = loss_on_done_well,
         .arg = host,
     };
 }

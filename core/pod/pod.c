@@ -171,9 +171,19 @@ static void pod_take_garbage_locked(struct pod *pod, struct pod_after *after)
     pod->garbage_count = 0;
 }
 
-void pod_leave(struct pod *pod, struct pod_after *after)
+// What is told launches more, some of which is over at once.
+static void pod_finish_locked(struct pod *pod, struct pod_after *after)
 {
     pod_run_local_locked(pod, after);
+    while (pod->done_count > 0) {
+        pod_tell_done_locked(pod, after);
+        pod_run_local_locked(pod, after);
+    }
+}
+
+void pod_leave(struct pod *pod, struct pod_after *after)
+{
+    pod_finish_locked(pod, after);
     pod_host_drained_locked(pod, after);
     pod_history_trim_locked(pod);
     pod_take_garbage_locked(pod, after);

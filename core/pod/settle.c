@@ -16,7 +16,7 @@
 #include "core/pod/op_new.h"
 #include "core/pod/staging.h"
 
-enum { HISTORY_BATCH = 64 };
+enum { HISTORY_BATCH = 4 * POD_DONE_MAX };
 
 // ---------------------------------------------------------------------- settle
 

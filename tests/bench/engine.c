@@ -3,14 +3,17 @@
 // graphs of N operations, each of which waits for up to three earlier ones.
 //
 //   submit  the graph is admitted
-//   done    the host begins and answers each call, as they come
+//   done    the host begins and answers each call by itself, as they come
+//   well    it begins and answers up to 64 at once, as many as there are: so
+//   does
+//           a worker whose answers come in one message
 //
 // The host is a list of calls and nothing else. Nanoseconds an operation, of
 // the processor, all threads; the median of the rounds. POD_BENCH_MAX says how
 // large N may become: 100,000 if it is not set.
 //
 // The pod has done the same graph once before, so that what it keeps for the
-// next one is there.
+// next one is there; submit and the bytes are those of the second.
 //
 // The last columns are the bytes that an operation takes in the heap, with the
 // record of the buffer that it makes: while all are open, and when they have
@@ -19,6 +22,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/base/list.h"
@@ -32,7 +36,8 @@ enum {
     BENCH_CORES = 4,
     BENCH_ROUNDS = 5,
     BENCH_DEFAULT = 100000,
-    BENCH_COSTS = 4, // of struct bench_costs
+    BENCH_COSTS = 5, // of struct bench_costs
+    BENCH_TOGETHER = 64,
 };
 
 static void bench_check(bool ok, const char *what)
@@ -145,15 +150,49 @@ static void bench_host_ready(struct bench_host *host)
     host->observer.ready(host->observer.arg, &info);
 }
 
-// The oldest call that is not answered; waits for one.
-static struct pod_driver_call bench_host_take(struct bench_host *host)
+// The oldest calls that are not answered, up to `most`; waits for one.
+static size_t bench_host_take(struct bench_host *host, size_t most,
+                              struct pod_driver_call *out_calls)
 {
     (void)pthread_mutex_lock(&host->lock);
     while (host->taken == host->count)
         (void)pthread_cond_wait(&host->cond, &host->lock);
-    struct pod_driver_call call = host->calls[host->taken++];
+    size_t count = host->count - host->taken;
+    if (count > most)
+        count = most;
+    memcpy(out_calls, host->calls + host->taken, count * sizeof out_calls[0]);
+    host->taken += count;
     (void)pthread_mutex_unlock(&host->lock);
-    return call;
+    return count;
+}
+
+// Begins and answers so many calls, each by itself.
+static void bench_host_answer_each(struct bench_host *host, size_t count)
+{
+    const struct pod_driver_result well = {.err = POD_ERR_NONE};
+    struct pod_driver_call call;
+
+    for (size_t i = 0; i < count; i++) {
+        (void)bench_host_take(host, 1, &call);
+        call.started(call.arg);
+        call.done(call.arg, &well);
+    }
+}
+
+// The same, many at once.
+static void bench_host_answer_together(struct bench_host *host, size_t count)
+{
+    struct pod_driver_call calls[BENCH_TOGETHER];
+    struct pod_driver_well well[BENCH_TOGETHER];
+
+    while (count > 0) {
+        size_t some = bench_host_take(host, BENCH_TOGETHER, calls);
+        for (size_t i = 0; i < some; i++)
+            well[i] =
+                (struct pod_driver_well){.arg = calls[i].arg, .begun = true};
+        host->observer.done_well(host->observer.arg, well, some);
+        count -= some;
+    }
 }
 
 // -------------------------------------------------------------------- graphs
@@ -235,6 +274,7 @@ static uint64_t bench_submit(struct pod *pod, const struct bench_graph *graph)
 struct bench_costs {
     double submit; // ns
     double done;
+    double well;
     double open; // bytes
     double ended;
 };
@@ -268,11 +308,13 @@ static double bench_heap(void)
     return (double)info.uordblks + (double)info.hblkhd;
 }
 
-// Admits the graph and does all of it.
+// Admits the graph and does all of it. What `done` says is how long `answer`
+// took.
 static struct bench_costs bench_do(struct pod *pod, struct bench_host *host,
-                                   const struct bench_graph *graph)
+                                   const struct bench_graph *graph,
+                                   void (*answer)(struct bench_host *host,
+                                                  size_t count))
 {
-    const struct pod_driver_result well = {.err = POD_ERR_NONE};
     struct pod_event_view view = {0};
     struct bench_costs costs;
     struct pod_err err;
@@ -283,11 +325,7 @@ static struct bench_costs bench_do(struct pod *pod, struct bench_host *host,
     costs.submit = bench_now() - begin;
     costs.open = bench_heap() - heap;
     begin = bench_now();
-    for (size_t i = 0; i < graph->count; i++) {
-        struct pod_driver_call call = bench_host_take(host);
-        call.started(call.arg);
-        call.done(call.arg, &well);
-    }
+    answer(host, graph->count);
     costs.done = bench_now() - begin;
     costs.ended = bench_heap() - heap;
     bench_check(pod_get_event(pod, number, &view, &err) == POD_OK &&
@@ -299,12 +337,14 @@ static struct bench_costs bench_do(struct pod *pod, struct bench_host *host,
 
 static struct bench_costs bench_round(const struct bench_graph *graph)
 {
-    enum { BENCH_TIMES = 2 };
+    enum { BENCH_TIMES = 3 };
     struct bench_host *host = bench_host_new(BENCH_TIMES * graph->count);
     struct pod *pod = bench_pod(host);
 
-    (void)bench_do(pod, host, graph);
-    struct bench_costs costs = bench_do(pod, host, graph);
+    (void)bench_do(pod, host, graph, bench_host_answer_each);
+    struct bench_costs costs =
+        bench_do(pod, host, graph, bench_host_answer_each);
+    costs.well = bench_do(pod, host, graph, bench_host_answer_together).done;
     pod_stop(pod);
     pod_destroy(pod);
     return costs;
@@ -320,8 +360,9 @@ static void bench_row(size_t count)
         struct bench_costs round = bench_round(&graph);
         costs[0][i] = round.submit;
         costs[1][i] = round.done;
-        costs[2][i] = round.open;
-        costs[3][i] = round.ended;
+        costs[2][i] = round.well;
+        costs[3][i] = round.open;
+        costs[4][i] = round.ended;
     }
     printf("%9zu", count);
     for (size_t i = 0; i < BENCH_COSTS; i++)
@@ -339,8 +380,8 @@ int main(void)
 
     process_setup();
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);
-    printf("an operation: ns, and bytes in the heap\n%9s %7s %7s %7s %7s\n",
-           "in flight", "submit", "done", "open", "ended");
+    printf("an operation: ns, and bytes in the heap\n%9s %7s %7s %7s %7s %7s\n",
+           "in flight", "submit", "done", "well", "open", "ended");
     for (size_t count = 1000; count <= most; count *= 10)
         bench_row(count);
     return 0;
