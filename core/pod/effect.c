@@ -288,10 +288,6 @@ static void effect_step(struct pod *pod, const struct pod_sched_event *event,
                         struct pod_after *after)
 {
     const struct pod_sched_effects *effects = pod_sched_effects(pod->sched);
-
-    // What begins changes nothing else, so it may overtake what is done.
-    if (event->kind != POD_SCHED_STARTED)
-        pod_tell_done_locked(pod, after);
     enum pod_code code = pod_sched_step(pod->sched, event, NULL, NULL);
     assert(code == POD_OK); // only a SUBMIT can fail
     (void)code;
@@ -302,6 +298,10 @@ void pod_step_locked(struct pod *pod, struct pod_op *op,
                      enum pod_sched_event_kind kind, enum pod_sched_state state,
                      bool cascade, struct pod_after *after)
 {
+    // What begins changes nothing else, so it may overtake what is done, if
+    // that has not left it WAITING: it is READY before it runs.
+    if (kind != POD_SCHED_STARTED || op->state == POD_SCHED_WAITING)
+        pod_tell_done_locked(pod, after);
     effect_step(pod,
                 &(struct pod_sched_event){
                     .kind = kind,
@@ -334,6 +334,7 @@ void pod_done_locked(struct pod *pod, struct pod_op *op,
 
 void pod_advance_locked(struct pod *pod, struct pod_after *after)
 {
+    pod_tell_done_locked(pod, after);
     effect_step(pod,
                 &(struct pod_sched_event){
                     .kind = POD_SCHED_ADVANCE,

@@ -14,7 +14,7 @@ void pod_step_locked(struct pod *pod, struct pod_op *op,
 void pod_advance_locked(struct pod *pod, struct pod_after *after);
 // The hosts have let go of an operation, which ends as its outcome says. What
 // waits for it is launched by this call, or soon: before another step, but for
-// STARTED, and before the lock is released.
+// STARTED of what is READY, and before the lock is released.
 void pod_done_locked(struct pod *pod, struct pod_op *op,
                      struct pod_after *after);
 // Tells the scheduler of all that is done.

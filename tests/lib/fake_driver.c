@@ -475,6 +475,24 @@ void fake_start_done(struct pod_driver *driver, uint64_t op)
     fake_end(fake_of(driver), op, true);
 }
 
+void fake_start_done_together(struct pod_driver *driver, const uint64_t *ops,
+                              size_t count)
+{
+    struct fake_driver *fake = fake_of(driver);
+    struct pod_driver_well calls[FAKE_MAX_TOGETHER];
+    struct fake_entry entry;
+
+    assert(count <= FAKE_MAX_TOGETHER);
+    for (size_t i = 0; i < count; i++) {
+        bool found = fake_take(fake, ops[i], false, &entry);
+        assert(found && entry.call.kind != FAKE_READ &&
+               entry.call.kind != FAKE_COMPILE);
+        (void)found;
+        calls[i] = (struct pod_driver_well){.arg = entry.to.arg, .begun = true};
+    }
+    fake->observer.done_well(fake->observer.arg, calls, count);
+}
+
 void fake_fail(struct pod_driver *driver, uint64_t op, enum pod_reason reason,
                const char *text)
 {

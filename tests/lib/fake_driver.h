@@ -24,7 +24,7 @@ enum fake_kind {
     FAKE_KINDS,
 };
 
-enum { FAKE_MAX_WAITS = 4 };
+enum { FAKE_MAX_WAITS = 4, FAKE_MAX_TOGETHER = 256 };
 
 struct fake_call {
     enum fake_kind kind;
@@ -74,6 +74,10 @@ void fake_start(struct pod_driver *driver, uint64_t op);
 void fake_done(struct pod_driver *driver, uint64_t op);
 // Both in one.
 void fake_start_done(struct pod_driver *driver, uint64_t op);
+// The same for up to FAKE_MAX_TOGETHER calls, neither reads nor compilations,
+// that the observer is told of together.
+void fake_start_done_together(struct pod_driver *driver, const uint64_t *ops,
+                              size_t count);
 void fake_fail(struct pod_driver *driver, uint64_t op, enum pod_reason reason,
                const char *text);
 // Answers all open calls well, and what comes of that, until none is open.

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/pod/changes.h"
 #include "tests/lib/pod_fixture.h"
 
 static int setup(void **state)
@@ -69,6 +70,51 @@ static void test_answers_may_come_in_any_order(void **state)
     assert_state(fix, buffer, "READY");
     fake_done(fix->host[0], buffer);
     assert_state(fix, buffer, "SUCCEEDED");
+}
+
+// That what those who watch see next of an operation are these states.
+static void assert_next_states(const struct pod_change *changes, size_t count,
+                               uint64_t op, size_t *in_out_at,
+                               const enum pod_sched_state *states, size_t most)
+{
+    size_t found = 0;
+
+    for (; *in_out_at < count && found < most; ++*in_out_at) {
+        const struct pod_change *change = &changes[*in_out_at];
+        if (change->kind != POD_CHANGE_EVENT || change->number != op)
+            continue;
+        assert_int_equal(change->state, states[found]);
+        found++;
+    }
+    assert_int_equal(found, most);
+}
+
+// One message may say of an operation that it is done, and of one that was sent
+// ahead that it has begun and is done.
+static void test_answers_together_show_each_state(void **state)
+{
+    enum { CHANGES = 32 };
+    static const enum pod_sched_state done[] = {
+        POD_SCHED_READY, POD_SCHED_RUNNING, POD_SCHED_SUCCEEDED};
+    struct fixture *fix = *state;
+    uint64_t buffer = fixture_allocate(fix, 0, 8);
+    uint64_t write = fixture_write(fix, buffer, 0, 8);
+    uint64_t again = fixture_write(fix, buffer, 0, 8);
+    uint64_t start = pod_last_change(fix->pod, false);
+    struct pod_change changes[CHANGES];
+    struct pod_err err;
+    size_t count, at = 0;
+
+    assert_state(fix, write, "WAITING");
+    assert_state(fix, again, "WAITING");
+    fake_start_done_together(fix->host[0], (uint64_t[]){buffer, write, again},
+                             3);
+    assert_int_equal(
+        pod_read_changes(fix->pod, start, CHANGES, changes, &count, &err),
+        POD_OK);
+    assert_next_states(changes, count, buffer, &at, done + 1, 2);
+    assert_next_states(changes, count, write, &at, done, 3);
+    assert_next_states(changes, count, again, &at, done, 3);
 }
 
 static void test_a_failure_skips_what_was_sent_ahead(void **state)
@@ -436,6 +482,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         AHEAD(test_a_chain_is_sent_at_once),
         AHEAD(test_answers_may_come_in_any_order),
+        AHEAD(test_answers_together_show_each_state),
         AHEAD(test_a_failure_skips_what_was_sent_ahead),
         AHEAD(test_a_loss_ends_what_was_sent_ahead),
         AHEAD(test_order_alone_is_sent_too),
