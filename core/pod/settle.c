@@ -120,6 +120,8 @@ static void settle_failed(struct pod *pod, struct pod_op *op)
             pod_memory_release_locked(pod, op->buffer);
         pod_list_remove(&op->buffer->handle.host_link);
     }
+    if (op->program != NULL)
+        pod_list_remove(&op->program->handle.host_link);
     if (op->load == NULL)
         return;
     pod_list_remove(&op->load->handle.host_link);

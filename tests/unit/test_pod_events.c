@@ -332,6 +332,36 @@ static void test_history_by_age(void **state)
     fixture_fini(&fix);
 }
 
+// A program that failed is named nowhere once its record has expired.
+static void test_history_of_a_failed_program(void **state)
+{
+    struct fixture fix;
+    struct pod_event_view view;
+    struct pod_err err;
+
+    (void)state;
+    fixture_init_options(&fix, 1, 1, POD_NEVER, 0, 1000);
+    fake_ready(fix.host[0]);
+    uint64_t failed = fixture_compile(&fix, "sha-256:bad");
+    fake_fail(fix.host[0], failed, POD_REASON_INVALID_PROGRAM, "bad line");
+    assert_state(&fix, failed, "FAILED");
+    uint64_t buffer = fixture_allocate(&fix, 0, 8);
+    fixture_free(&fix, buffer);
+    fixture_run(&fix);
+    assert_int_not_equal(pod_get_event(fix.pod, failed, &view, &err), POD_OK);
+    assert_int_equal(err.reason, POD_REASON_EXPIRED);
+    assert_true(pod_list_empty(&fix.pod->programs));
+    uint64_t good = fixture_compile(&fix, "sha-256:good");
+    fixture_run(&fix);
+    const struct pod_request request = fixture_request(POD_KIND_RESET);
+    uint64_t reset = fixture_submit(&fix, &request);
+    fixture_run(&fix);
+    assert_state(&fix, reset, "SUCCEEDED");
+    assert_true(pod_list_empty(&fix.pod->programs));
+    assert_int_not_equal(pod_get_event(fix.pod, good, &view, &err), POD_OK);
+    fixture_fini(&fix);
+}
+
 // --------------------------------------------------------------------- waiting
 
 static void test_waiters(void **state)
@@ -390,6 +420,7 @@ int main(void)
         TEST(test_reset),
         cmocka_unit_test(test_history_by_count),
         cmocka_unit_test(test_history_by_age),
+        cmocka_unit_test(test_history_of_a_failed_program),
         TEST(test_waiters),
     };
 
