@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/lib/sched_model.h"
 
-#include <stddef.h>
+#include "core/base/clock.h"
 
 bool sched_model_open(const struct sched_model_op *op)
 {
@@ -36,6 +36,13 @@ bool sched_model_free(const struct sched_model *model,
             return false;
     }
     return true;
+}
+
+bool sched_model_plain(const struct sched_model *model,
+                       const struct sched_model_op *op)
+{
+    return op->launched && sched_model_open(op) && op->lane_count == 0 &&
+           op->deadline == POD_NEVER && sched_model_unmet(model, op) == 0;
 }
 
 bool sched_model_uses(const struct sched_model_op *op, uint32_t lane)
@@ -166,30 +173,48 @@ static void sched_model_conclude(struct sched_model *model)
     }
 }
 
-// Whether it stands before all others in a lane, and the lane has room.
+// Whether it stands before all others in a lane.
 static bool sched_model_turn_in(const struct sched_model *model,
                                 const struct sched_model_op *op, uint32_t lane)
 {
-    uint32_t busy = 0;
-
     for (int i = 0; i < model->count; i++) {
         const struct sched_model_op *other = &model->ops[i];
-        if (other == op || !sched_model_uses(other, lane))
-            continue;
-        busy += other->launched && !other->settled;
-        if (!sched_model_free(model, other))
+        if (other == op || !sched_model_uses(other, lane) ||
+            !sched_model_free(model, other))
             continue;
         if (other->priority > op->priority ||
             (other->priority == op->priority && other < op))
             return false;
     }
+    return true;
+}
+
+static bool sched_model_room_in(const struct sched_model *model, uint32_t lane)
+{
+    uint32_t busy = 0;
+
+    for (int i = 0; i < model->count; i++) {
+        const struct sched_model_op *op = &model->ops[i];
+        busy +=
+            op->launched && !op->settled && sched_model_uses(op, lane) ? 1 : 0;
+    }
     return busy < model->windows[lane];
+}
+
+bool sched_model_has_room(const struct sched_model *model,
+                          const struct sched_model_op *op)
+{
+    for (int i = 0; i < op->lane_count; i++) {
+        if (!sched_model_room_in(model, op->lanes[i]))
+            return false;
+    }
+    return true;
 }
 
 bool sched_model_may_launch(const struct sched_model *model,
                             const struct sched_model_op *op)
 {
-    if (!sched_model_free(model, op))
+    if (!sched_model_free(model, op) || !sched_model_has_room(model, op))
         return false;
     for (int i = 0; i < op->lane_count; i++) {
         if (!sched_model_turn_in(model, op, op->lanes[i]))
@@ -198,9 +223,7 @@ bool sched_model_may_launch(const struct sched_model *model,
     return true;
 }
 
-void sched_model_step(struct sched_model *model,
-                      const struct pod_sched_event *event,
-                      struct sched_model_op *op)
+void sched_model_begin(struct sched_model *model)
 {
     for (int i = 0; i < model->count; i++) {
         struct sched_model_op *each = &model->ops[i];
@@ -209,7 +232,29 @@ void sched_model_step(struct sched_model *model,
         each->spread = false;
         each->late = false;
         each->position = -1;
+        each->said = 0;
+        each->told = false;
     }
+}
+
+void sched_model_step(struct sched_model *model,
+                      const struct pod_sched_event *event,
+                      struct sched_model_op *op)
+{
+    sched_model_begin(model);
     sched_model_event(model, event, op);
+    sched_model_conclude(model);
+}
+
+void sched_model_done_well(struct sched_model *model,
+                           struct sched_model_op *const *ops, size_t count)
+{
+    const struct pod_sched_event event = {
+        .kind = POD_SCHED_DONE,
+        .state = POD_SCHED_SUCCEEDED,
+    };
+
+    for (size_t i = 0; i < count; i++)
+        sched_model_event(model, &event, ops[i]);
     sched_model_conclude(model);
 }

@@ -5,6 +5,8 @@
 #ifndef POD_TESTS_SCHED_MODEL_H
 #define POD_TESTS_SCHED_MODEL_H
 
+#include <stddef.h>
+
 #include "core/sched/sched.h"
 
 enum {
@@ -43,9 +45,12 @@ struct sched_model_op {
     bool spread;       // ended because of a dependency
     bool late;         // ended by its deadline
 
-    // For whoever checks the effects.
+    // For whoever makes the events and checks the effects.
     struct pod_sched_node *node;
-    int position; // of its effect; -1: none yet
+    bool depended; // some operation was submitted that depends on it
+    int position;  // of its effect; -1: none yet
+    unsigned said; // bits of its effects, but for LAUNCH
+    bool told;     // its DONE is told together with others: it has no effect
 };
 
 struct sched_model {
@@ -64,6 +69,12 @@ void sched_model_step(struct sched_model *model,
                       const struct pod_sched_event *event,
                       struct sched_model_op *op);
 
+// Makes DONEs that went well happen after those that did since
+// sched_model_begin, as one event: what must follow is of all of them.
+void sched_model_begin(struct sched_model *model);
+void sched_model_done_well(struct sched_model *model,
+                           struct sched_model_op *const *ops, size_t count);
+
 // Whether it has not ended.
 bool sched_model_open(const struct sched_model_op *op);
 
@@ -77,6 +88,15 @@ int sched_model_unmet(const struct sched_model *model,
 // Whether it could be launched as far as its dependencies are concerned.
 bool sched_model_free(const struct sched_model *model,
                       const struct sched_model_op *op);
+
+// Whether the worker has it, it has not ended, and its DONE leaves nothing of
+// it: no place in a lane, no deadline, no dependency.
+bool sched_model_plain(const struct sched_model *model,
+                       const struct sched_model_op *op);
+
+// Whether all its lanes have room.
+bool sched_model_has_room(const struct sched_model *model,
+                          const struct sched_model_op *op);
 
 // Whether it could be launched, and has its turn and room in all its lanes.
 bool sched_model_may_launch(const struct sched_model *model,

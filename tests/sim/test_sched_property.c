@@ -1,221 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random events against a model that knows no counters, lists or queues
-// (sched_model.h).
-//
-// The model says what must hold after each event: who has ended, who is
-// settled, ready, gone. Launches are checked one by one in the order of the
-// effects: each must be allowed when it happens, and in the end none may be
-// left that is allowed.
+// Random events against a model that knows no counters, lists or queues.
 //
 // POD_SEEDS says how many seeds to run, POD_SEED runs just one.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "core/base/clock.h"
 #include "core/base/mem.h"
-#include "core/sched/internal.h"
-#include "core/sched/sched.h"
-#include "tests/lib/sched_model.h"
+#include "tests/sim/sched_prop.h"
 
 enum {
     PROP_EVENTS = 150,
     PROP_SEEDS = 10000,
 };
-
-struct prop {
-    uint64_t random;
-    unsigned seed;
-    int step;
-    struct pod_sched *sched;
-    struct sched_model model;
-    // How likely some things are, in percent; other for each seed.
-    int p_fail, p_ahead, p_order, p_deadline, p_rescue, p_cancel, p_certain;
-};
-
-#define PROP_CHECK(prop, condition, op)                                        \
-    do {                                                                       \
-        if (!(condition))                                                      \
-            fail_msg("seed %u, step %d, operation %d: not so: %s",             \
-                     (prop)->seed, (prop)->step, (op), #condition);            \
-    } while (0)
-
-static uint64_t prop_random(struct prop *prop)
-{
-    // splitmix64
-    uint64_t z = (prop->random += UINT64_C(0x9E3779B97F4A7C15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
-static int prop_below(struct prop *prop, int limit)
-{
-    return (int)(prop_random(prop) % (uint64_t)limit);
-}
-
-static bool prop_chance(struct prop *prop, int percent)
-{
-    return prop_below(prop, 100) < percent;
-}
-
-// ------------------------------------------------------------- the checking
-
-static void prop_check_cause(struct prop *prop, const struct sched_model_op *op,
-                             const void *cause)
-{
-    int number = (int)(op - prop->model.ops);
-    bool found = false;
-
-    if (op->state == POD_SCHED_SKIPPED && op->doom != NULL) {
-        PROP_CHECK(prop, cause == op->doom, number);
-        return;
-    }
-    if (!op->spread) {
-        PROP_CHECK(prop, cause == NULL, number);
-        return;
-    }
-    for (int i = 0; i < SCHED_MODEL_DEPS; i++) {
-        const struct sched_model_op *to = &prop->model.ops[op->deps[i].to];
-        if (cause == to && sched_model_strikes(&prop->model, &op->deps[i])) {
-            found = true;
-            // It comes first, unless it ended in an earlier step.
-            PROP_CHECK(prop, to->position >= 0 || to->state == to->before,
-                       number);
-        }
-    }
-    PROP_CHECK(prop, found, number);
-}
-
-static void prop_check_effect(struct prop *prop,
-                              const struct pod_sched_effect *effect,
-                              int position)
-{
-    struct sched_model_op *op = pod_sched_effect_user(effect);
-    int number = (int)(op - prop->model.ops);
-    bool expired = (effect->what & POD_SCHED_EXPIRED) != 0;
-    unsigned what =
-        effect->what & ~(unsigned)(POD_SCHED_LAUNCH | POD_SCHED_EXPIRED);
-
-    PROP_CHECK(prop, op->position < 0, number);
-    op->position = position;
-    PROP_CHECK(prop, effect->node == op->node, number);
-    PROP_CHECK(prop, what == op->expected, number);
-    PROP_CHECK(prop, effect->state == op->state, number);
-    if ((what & POD_SCHED_CHANGED) != 0 && !sched_model_open(op)) {
-        PROP_CHECK(prop, expired == op->late, number);
-        prop_check_cause(prop, op, pod_sched_effect_cause(effect));
-    } else {
-        PROP_CHECK(prop, pod_sched_effect_cause(effect) == NULL && !expired,
-                   number);
-    }
-    if ((effect->what & POD_SCHED_LAUNCH) != 0) {
-        PROP_CHECK(prop, sched_model_may_launch(&prop->model, op), number);
-        op->launched = true;
-    }
-}
-
-static void prop_check_dependents(struct prop *prop,
-                                  const struct sched_model_op *op)
-{
-    const void *cursor = NULL;
-    int number = (int)(op - prop->model.ops);
-    void *user;
-    bool carries;
-
-    for (int i = prop->model.count - 1; i >= 0 && !op->settled; i--) {
-        const struct sched_model_op *from = &prop->model.ops[i];
-        for (int j = from->dep_count - 1; j >= 0; j--) {
-            if (from->deps[j].to != number)
-                continue;
-            PROP_CHECK(prop,
-                       pod_sched_next_dependent(prop->sched, op->node, &cursor,
-                                                &user, &carries),
-                       number);
-            PROP_CHECK(prop, user == from, number);
-            PROP_CHECK(prop, carries == from->deps[j].carries, number);
-        }
-    }
-    PROP_CHECK(prop,
-               !pod_sched_next_dependent(prop->sched, op->node, &cursor, &user,
-                                         &carries),
-               number);
-}
-
-static void prop_check_node(struct prop *prop, const struct sched_model_op *op)
-{
-    const struct pod_sched_node *node = op->node;
-    int i = (int)(op - prop->model.ops);
-    bool queued = op->lane_count > 0 && sched_model_free(&prop->model, op);
-
-    PROP_CHECK(prop, pod_sched_node_state(node) == op->state, i);
-    PROP_CHECK(prop, pod_sched_node_launched(node) == op->launched, i);
-    PROP_CHECK(prop, pod_sched_node_settled(node) == op->settled, i);
-    PROP_CHECK(prop, pod_sched_node_queued(node) == queued, i);
-    PROP_CHECK(prop,
-               pod_sched_node_unmet(node) ==
-                   (uint32_t)sched_model_unmet(&prop->model, op),
-               i);
-    prop_check_dependents(prop, op);
-}
-
-static void prop_check_lanes(struct prop *prop)
-{
-    for (int lane = 0; lane < prop->model.lane_count; lane++) {
-        uint32_t depth = 0;
-        for (int i = 0; i < prop->model.count; i++) {
-            const struct sched_model_op *op = &prop->model.ops[i];
-            if (sched_model_uses(op, (uint32_t)lane))
-                depth += sched_model_free(&prop->model, op) ||
-                         (op->launched && !op->settled);
-        }
-        PROP_CHECK(prop,
-                   pod_sched_lane_depth(prop->sched, (uint32_t)lane) == depth,
-                   lane);
-    }
-}
-
-static void prop_check_all(struct prop *prop)
-{
-    int64_t deadline = POD_NEVER;
-
-    for (int i = 0; i < prop->model.count; i++) {
-        const struct sched_model_op *op = &prop->model.ops[i];
-        PROP_CHECK(prop, op->expected == 0 || op->position >= 0, i);
-        PROP_CHECK(prop, !sched_model_may_launch(&prop->model, op), i);
-        if (!op->released)
-            prop_check_node(prop, op);
-        if (sched_model_open(op) && op->deadline < deadline)
-            deadline = op->deadline;
-    }
-    PROP_CHECK(prop, pod_sched_next_deadline(prop->sched) == deadline, -1);
-    prop_check_lanes(prop);
-}
-
-// Makes an event happen on both sides and compares. `op` is what it is about.
-static void prop_step(struct prop *prop, struct pod_sched_event *event,
-                      struct sched_model_op *op)
-{
-    struct pod_sched_node *node = NULL;
-
-    prop->step++;
-    event->now_ns = prop->model.now;
-    event->node = op != NULL ? op->node : NULL;
-    assert_int_equal(pod_sched_step(prop->sched, event, &node, NULL), POD_OK);
-    sched_model_step(&prop->model, event, op);
-    if (event->kind == POD_SCHED_SUBMIT)
-        op->node = node;
-    const struct pod_sched_effects *effects = pod_sched_effects(prop->sched);
-    for (size_t i = 0; i < effects->count; i++)
-        prop_check_effect(prop, &effects->items[i], (int)i);
-    prop_check_all(prop);
-}
 
 // ------------------------------------------------------------ random events
 
@@ -247,6 +40,11 @@ static bool prop_is_at_worker(const struct sched_model_op *op)
 static bool prop_is_unsettled(const struct sched_model_op *op)
 {
     return !op->settled;
+}
+
+static bool prop_is_leaf(const struct sched_model_op *op)
+{
+    return !op->settled && !op->depended;
 }
 
 static bool prop_is_failure(const struct sched_model_op *op)
@@ -284,19 +82,49 @@ static void prop_pick_lanes(struct prop *prop, struct sched_model_op *op)
     }
 }
 
+static void prop_depend(struct prop *prop, struct sched_model_op *op,
+                        const struct sched_model_op *to)
+{
+    op->deps[op->dep_count++] = (struct sched_model_dep){
+        .to = (int)(to - prop->model.ops),
+        .carries = !prop_chance(prop, prop->p_order),
+        .ahead = prop_chance(prop, prop->p_ahead),
+    };
+}
+
+// Some in a row on which nothing depends yet, mostly in the same way.
+static void prop_join(struct prop *prop, struct sched_model_op *op)
+{
+    const struct sched_model_op *end = &prop->model.ops[prop->model.count];
+    const struct sched_model_op *to = prop_choose(prop, prop_is_leaf);
+
+    for (; to != NULL && to < end && op->dep_count < SCHED_MODEL_DEPS; to++) {
+        if (!prop_is_leaf(to))
+            continue;
+        prop_depend(prop, op, to);
+        struct sched_model_dep *dep = &op->deps[op->dep_count - 1];
+        if (prop_chance(prop, 80)) {
+            dep->carries = op->deps[0].carries;
+            dep->ahead = op->deps[0].ahead;
+        }
+    }
+}
+
 static void prop_pick_deps(struct prop *prop, struct sched_model_op *op)
 {
     int wanted = prop_below(prop, SCHED_MODEL_DEPS + 1);
 
+    if (prop_chance(prop, prop->p_join)) {
+        prop_join(prop, op);
+        return;
+    }
     for (int i = 0; i < wanted; i++) {
         const struct sched_model_op *to = prop_choose(prop, prop_is_unsettled);
         if (to == NULL)
             return;
-        op->deps[op->dep_count++] = (struct sched_model_dep){
-            .to = (int)(to - prop->model.ops),
-            .carries = !prop_chance(prop, prop->p_order),
-            .ahead = prop_chance(prop, prop->p_ahead),
-        };
+        if (prop_chance(prop, prop->p_hub) && !prop->model.ops[0].settled)
+            to = &prop->model.ops[0];
+        prop_depend(prop, op, to);
     }
 }
 
@@ -308,13 +136,15 @@ static void prop_submit(struct prop *prop)
     if (prop->model.count == SCHED_MODEL_OPS)
         return;
     prop_pick_deps(prop, &op);
-    prop_pick_lanes(prop, &op);
+    bool plain = prop_chance(prop, prop->p_plain);
+    if (!plain)
+        prop_pick_lanes(prop, &op);
     op.priority = prop_below(prop, 3) - 1;
     if (prop_chance(prop, 20))
         op.priority = prop_below(prop, 21) - 10;
     op.run_on_failure = prop_chance(prop, prop->p_rescue);
     op.certain = op.lane_count == 0 && prop_chance(prop, prop->p_certain);
-    if (prop_chance(prop, prop->p_deadline))
+    if (!plain && prop_chance(prop, prop->p_deadline))
         op.deadline = prop->model.now + prop_below(prop, 30) - 2;
     if (prop_chance(prop, 5))
         op.doom = prop_choose(prop, prop_is_failure);
@@ -324,6 +154,8 @@ static void prop_submit(struct prop *prop)
             .carries = op.deps[i].carries,
             .ahead = op.deps[i].ahead,
         };
+    for (int i = 0; i < op.dep_count; i++)
+        prop->model.ops[op.deps[i].to].depended = true;
     struct sched_model_op *added = &prop->model.ops[prop->model.count++];
     *added = op;
     struct pod_sched_event event = {
@@ -345,16 +177,65 @@ static void prop_submit(struct prop *prop)
     prop_step(prop, &event, added);
 }
 
+// Whether its end is still to come later.
+static bool prop_is_kept(const struct prop *prop,
+                         const struct sched_model_op *op)
+{
+    return op == &prop->model.ops[0] && prop->model.count < prop->hub_until;
+}
+
 static void prop_about(struct prop *prop, enum pod_sched_event_kind kind,
                        struct sched_model_op *op)
 {
     struct pod_sched_event event = {.kind = kind};
 
-    if (op == NULL)
+    if (op == NULL || (kind != POD_SCHED_STARTED && prop_is_kept(prop, op)))
         return;
     event.state = prop_end_state(prop);
     event.cascade = prop_chance(prop, 50);
     prop_step(prop, &event, op);
+}
+
+static bool prop_may_be_told(const struct prop *prop,
+                             const struct sched_model_op *op)
+{
+    return !op->released && pod_sched_plain(op->node) &&
+           !prop_is_kept(prop, op);
+}
+
+// Neighbours mostly follow each other.
+static void prop_pick_batch(struct prop *prop, struct prop_batch *batch)
+{
+    size_t wanted = 1 + (size_t)prop_below(prop, SCHED_MODEL_OPS / 2);
+    int start = prop_below(prop, prop->model.count);
+
+    for (int i = 0; i < prop->model.count && batch->done.count < wanted; i++) {
+        struct sched_model_op *op =
+            &prop->model.ops[(start + i) % prop->model.count];
+        if (prop_chance(prop, 15) || !prop_may_be_told(prop, op))
+            continue;
+        op->told = true;
+        batch->nodes[batch->done.count] = op->node;
+        batch->ops[batch->done.count++] = op;
+    }
+}
+
+static void prop_together(struct prop *prop)
+{
+    struct prop_batch batch = {.done = {.nodes = batch.nodes}, .call = -1};
+
+    sched_model_begin(&prop->model);
+    prop_pick_batch(prop, &batch);
+    while (batch.done.taken < batch.done.count)
+        prop_call(prop, &batch);
+}
+
+static void prop_done(struct prop *prop)
+{
+    if (prop_chance(prop, prop->p_together))
+        prop_together(prop);
+    else
+        prop_about(prop, POD_SCHED_DONE, prop_choose(prop, prop_is_at_worker));
 }
 
 static void prop_random_event(struct prop *prop)
@@ -376,18 +257,15 @@ static void prop_random_event(struct prop *prop)
     else if (dice < 60 + prop->p_cancel + 5)
         prop_about(prop, POD_SCHED_END, prop_choose(prop, prop_is_there));
     else
-        prop_about(prop, POD_SCHED_DONE, prop_choose(prop, prop_is_at_worker));
+        prop_done(prop);
 }
 
 // Answers for all workers: then everything must come to its end.
 static void prop_finish(struct prop *prop)
 {
-    for (;;) {
-        struct sched_model_op *op = prop_choose(prop, prop_is_at_worker);
-        if (op == NULL)
-            break;
-        prop_about(prop, POD_SCHED_DONE, op);
-    }
+    prop->hub_until = 0;
+    while (prop_choose(prop, prop_is_at_worker) != NULL)
+        prop_done(prop);
     for (int i = 0; i < prop->model.count; i++)
         PROP_CHECK(prop, prop->model.ops[i].released, i);
     const struct pod_sched *sched = prop->sched;
@@ -419,6 +297,12 @@ static void prop_run(unsigned seed)
     prop.p_rescue = prop_below(&prop, 40);
     prop.p_cancel = prop_below(&prop, 12);
     prop.p_certain = prop_below(&prop, 2) * prop_below(&prop, 100);
+    prop.p_together = prop_below(&prop, 100);
+    prop.p_hub = prop_chance(&prop, 30) ? 80 : 0;
+    if (prop.p_hub > 0)
+        prop.hub_until = prop_below(&prop, SCHED_MODEL_OPS + 1);
+    prop.p_join = prop_chance(&prop, 30) ? 60 : 0;
+    prop.p_plain = prop.p_hub > 0 || prop.p_join > 0 ? 70 : 0;
     prop.model.lane_count = prop_below(&prop, SCHED_MODEL_LANES + 1);
     prop.sched = pod_sched_new();
     assert_non_null(prop.sched);
