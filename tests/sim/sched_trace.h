@@ -9,6 +9,8 @@
 //   submit NAME [needs=A,B!] [follows=A] [lanes=0,1] [prio=N] [deadline=T]
 //               [doomed=A] [always] [certain]
 //   started NAME | done NAME STATE | end NAME STATE
+//   together NAME,NAME (done SUCCEEDED, with the least room for launches; in
+//   the trace "more" stands where another call begins)
 //   cancel NAME | cascade NAME | advance
 // needs: edges that carry; follows: edges that only order; "!": sent ahead.
 #ifndef POD_TESTS_SIM_SCHED_TRACE_H
@@ -56,30 +58,35 @@ static struct trace_op *trace_op(struct trace *trace, const char *name)
     return op;
 }
 
+static void trace_effect(struct trace *trace,
+                         const struct pod_sched_effect *effect)
+{
+    const struct trace_op *op = pod_sched_effect_user(effect);
+    const struct trace_op *cause = pod_sched_effect_cause(effect);
+
+    pod_str_printf(&trace->text, "[%d]   %s", (int)trace->now, op->name);
+    if ((effect->what & POD_SCHED_CHANGED) != 0)
+        pod_str_printf(&trace->text, " %s",
+                       pod_sched_state_name(effect->state));
+    if ((effect->what & POD_SCHED_EXPIRED) != 0)
+        pod_str_puts(&trace->text, " late");
+    if (cause != NULL)
+        pod_str_printf(&trace->text, " by %s", cause->name);
+    if ((effect->what & POD_SCHED_LAUNCH) != 0)
+        pod_str_puts(&trace->text, " launch");
+    if ((effect->what & POD_SCHED_INTERRUPT) != 0)
+        pod_str_puts(&trace->text, " interrupt");
+    if ((effect->what & POD_SCHED_RELEASED) != 0)
+        pod_str_puts(&trace->text, " released");
+    pod_str_puts(&trace->text, "\n");
+}
+
 static void trace_effects(struct trace *trace)
 {
     const struct pod_sched_effects *effects = pod_sched_effects(trace->sched);
 
-    for (size_t i = 0; i < effects->count; i++) {
-        const struct pod_sched_effect effect = effects->items[i];
-        const struct trace_op *op = pod_sched_effect_user(&effect);
-        pod_str_printf(&trace->text, "[%d]   %s", (int)trace->now, op->name);
-        if ((effect.what & POD_SCHED_CHANGED) != 0)
-            pod_str_printf(&trace->text, " %s",
-                           pod_sched_state_name(effect.state));
-        if ((effect.what & POD_SCHED_EXPIRED) != 0)
-            pod_str_puts(&trace->text, " late");
-        const struct trace_op *cause = pod_sched_effect_cause(&effect);
-        if (cause != NULL)
-            pod_str_printf(&trace->text, " by %s", cause->name);
-        if ((effect.what & POD_SCHED_LAUNCH) != 0)
-            pod_str_puts(&trace->text, " launch");
-        if ((effect.what & POD_SCHED_INTERRUPT) != 0)
-            pod_str_puts(&trace->text, " interrupt");
-        if ((effect.what & POD_SCHED_RELEASED) != 0)
-            pod_str_puts(&trace->text, " released");
-        pod_str_puts(&trace->text, "\n");
-    }
+    for (size_t i = 0; i < effects->count; i++)
+        trace_effect(trace, &effects->items[i]);
 }
 
 static void trace_step(struct trace *trace, struct pod_sched_event *event,
@@ -206,6 +213,43 @@ static void trace_node_event(struct trace *trace, const char *verb,
     trace_step(trace, &event, NULL);
 }
 
+// One call of a step of many DONEs.
+static void trace_call(struct trace *trace, struct pod_sched_done *done)
+{
+    struct pod_sched_node *launched[POD_SCHED_LAUNCHED_MIN];
+    size_t count = pod_sched_done_many(trace->sched, done, launched,
+                                       POD_SCHED_LAUNCHED_MIN);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct pod_sched_effect effect = {
+            .node = launched[i],
+            .what = POD_SCHED_CHANGED | POD_SCHED_LAUNCH,
+            .state = pod_sched_node_state(launched[i]),
+        };
+        trace_effect(trace, &effect);
+    }
+    trace_effects(trace);
+}
+
+static void trace_together(struct trace *trace, char *list)
+{
+    struct pod_sched_node *nodes[TRACE_LIST];
+    struct pod_sched_done done = {.nodes = nodes};
+    char *rest = NULL;
+
+    for (char *name = strtok_r(list, ",", &rest); name != NULL;
+         name = strtok_r(NULL, ",", &rest)) {
+        assert_true(done.count < TRACE_LIST);
+        nodes[done.count] = trace_op(trace, name)->node;
+        assert_true(pod_sched_plain(nodes[done.count++]));
+    }
+    trace_call(trace, &done);
+    while (done.taken < done.count) {
+        pod_str_printf(&trace->text, "[%d]   more\n", (int)trace->now);
+        trace_call(trace, &done);
+    }
+}
+
 static void trace_line(struct trace *trace, char *line)
 {
     struct pod_sched_event advance = {.kind = POD_SCHED_ADVANCE};
@@ -218,6 +262,8 @@ static void trace_line(struct trace *trace, char *line)
                                  (uint32_t)strtoul(subject, NULL, 10));
     else if (strcmp(verb, "submit") == 0)
         trace_submit(trace, subject, &rest);
+    else if (strcmp(verb, "together") == 0)
+        trace_together(trace, subject);
     else if (strcmp(verb, "advance") == 0)
         trace_step(trace, &advance, NULL);
     else
