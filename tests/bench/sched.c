@@ -4,13 +4,13 @@
 //
 // All N operations of a graph are submitted, then completed as they become
 // ready, first in first out. What gives its memory back and takes it again
-// (sched, lanes, told) has done the same graph once before, as it is after a
-// while: no page is new to it. Columns, for the same graph in the same run:
+// (sched, step, lanes, told) has done the same graph once before, as it is
+// after a while: no page is new to it. Columns, for the same graph in the same
+// run:
 //
 //   sched  pod_sched_done_many, and taking what it launches. Up to 64
-//   completions
-//          are told together, as the engine does with the answers that come in
-//          one message; one alone is told by a step, as there
+//          completions are told together, as the engine does with the answers
+//          that come in one message; one if there are no more
 //   step   each completion is told by a step of its own: DONE, and reading the
 //          effects. It is announced one before with pod_sched_expect, as the
 //          engine does when an answer comes: before it waits for its lock and
@@ -43,25 +43,22 @@
 // Each number is the median of the rounds, which take turns, in time of the
 // processor: all is done by one thread. POD_BENCH_MAX says how large N may
 // become: 1,000,000 if it is not set, at most 10,000,000.
-#include <assert.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/sched/sched.h"
 #include "tests/bench/lib/numbers.h"
+#include "tests/bench/lib/scan.h"
+#include "tests/bench/lib/sched_graph.h"
 #include "tests/bench/lib/told.h"
 
 enum {
-    BENCH_PARENTS = 3,
     BENCH_LANES = 64,
     BENCH_WINDOW = 4,
     BENCH_TOGETHER = 64,
@@ -73,133 +70,6 @@ enum {
     BENCH_DEFAULT = 1000000,
     BENCH_MAX = 10000000,
 };
-
-// Who depends on whom: the parents of operation i are
-// parents[first[i]] .. parents[first[i + 1] - 1], all less than i.
-struct bench_graph {
-    const char *name;
-    size_t count;
-    size_t edges;
-    size_t *first;
-    uint32_t *parents;
-};
-
-static void *bench_alloc(size_t count, size_t bytes)
-{
-    enum { BENCH_HUGE = 2 << 20 };
-    size_t size = count * bytes;
-    void *block =
-        aligned_alloc(BENCH_HUGE, (size / BENCH_HUGE + 1) * (size_t)BENCH_HUGE);
-
-    if (block == NULL) {
-        fprintf(stderr, "no memory\n");
-        exit(1);
-    }
-    (void)madvise(block, size, MADV_HUGEPAGE);
-    return block;
-}
-
-// The same, and in memory, as what a run is to fill: its first touch of a page
-// is not what is measured.
-static void *bench_alloc_filled(size_t count, size_t bytes)
-{
-    void *block = bench_alloc(count, bytes);
-
-    memset(block, 0, count * bytes);
-    return block;
-}
-
-static uint64_t bench_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-// ------------------------------------------------------------------- graphs
-
-static void bench_chain(struct bench_graph *graph, size_t i)
-{
-    if (i > 0)
-        graph->parents[graph->edges++] = (uint32_t)i - 1;
-}
-
-static void bench_fan_out(struct bench_graph *graph, size_t i)
-{
-    if (i > 0)
-        graph->parents[graph->edges++] = 0;
-}
-
-static void bench_fan_in(struct bench_graph *graph, size_t i)
-{
-    for (size_t j = 0; i == graph->count - 1 && j < i; j++)
-        graph->parents[graph->edges++] = (uint32_t)j;
-}
-
-static void bench_any(struct bench_graph *graph, size_t i)
-{
-    uint64_t random = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    size_t wanted = i > 0 ? 1 + bench_random(&random) % BENCH_PARENTS : 0;
-
-    while (wanted-- > 0)
-        graph->parents[graph->edges++] = (uint32_t)(bench_random(&random) % i);
-}
-
-static const struct {
-    const char *name;
-    void (*parents)(struct bench_graph *graph, size_t i);
-} bench_shapes[] = {
-    {"chain", bench_chain},
-    {"fan out", bench_fan_out},
-    {"fan in", bench_fan_in},
-    {"random", bench_any},
-};
-
-static struct bench_graph bench_graph_make(size_t shape, size_t count)
-{
-    struct bench_graph graph = {
-        .name = bench_shapes[shape].name,
-        .count = count,
-        .first = bench_alloc(count + 1, sizeof(size_t)),
-        .parents = bench_alloc(count * BENCH_PARENTS, sizeof(uint32_t)),
-    };
-
-    for (size_t i = 0; i < count; i++) {
-        graph.first[i] = graph.edges;
-        bench_shapes[shape].parents(&graph, i);
-    }
-    graph.first[count] = graph.edges;
-    return graph;
-}
-
-static void bench_graph_free(struct bench_graph *graph)
-{
-    free(graph->first);
-    free(graph->parents);
-}
-
-static double bench_now(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-// A model must complete all; returns the time for each edge.
-static double bench_result(const struct bench_graph *graph, double begin,
-                           size_t completed)
-{
-    double spent = bench_now() - begin;
-
-    if (completed != graph->count) {
-        fprintf(stderr, "%s: %zu of %zu completed\n", graph->name, completed,
-                graph->count);
-        exit(1);
-    }
-    return spent / (double)graph->edges;
-}
 
 // ------------------------------------------------------------ the scheduler
 
@@ -306,34 +176,23 @@ static inline void bench_done_together(struct pod_sched *sched, size_t count,
     do {
         size_t more =
             pod_sched_done_many(sched, &done, launched, BENCH_TOGETHER);
-        if (more == 1)
+        if (more == 1) {
             ready->nodes[ready->count++] = launched[0];
-        else {
-            memcpy(ready->nodes + ready->count, launched,
-                   more * sizeof launched[0]);
-            ready->count += more;
+            continue;
         }
+        memcpy(ready->nodes + ready->count, launched,
+               more * sizeof launched[0]);
+        ready->count += more;
     } while (done.taken < done.count);
     ready->completed += count;
 }
 
 static void bench_done_many(struct pod_sched *sched, struct bench_ready *ready)
 {
-    const struct pod_sched_effects *effects = pod_sched_effects(sched);
-    struct pod_sched_event event = {
-        .kind = POD_SCHED_DONE,
-        .state = POD_SCHED_SUCCEEDED,
-    };
-
     while (ready->completed < ready->count) {
         size_t count = ready->count - ready->completed;
-        if (count > 0) {
-            bench_done_together(
-                sched, count < BENCH_TOGETHER ? count : BENCH_TOGETHER, ready);
-            continue;
-        }
-        event.node = ready->nodes[ready->completed++];
-        bench_step(sched, &event, NULL, effects, ready);
+        bench_done_together(
+            sched, count < BENCH_TOGETHER ? count : BENCH_TOGETHER, ready);
     }
 }
 
@@ -505,58 +364,6 @@ static double bench_told(const struct bench_graph *graph)
     return result;
 }
 
-// ----------------------------------------------------------- the scan model
-
-// An operation in flight, in a list of all of them.
-struct scan_op {
-    struct pod_map waits_for;
-    bool fired;
-    uint32_t previous;
-    uint32_t next;
-};
-
-static double bench_scan(const struct bench_graph *graph)
-{
-    // Operation i is element i + 1; element 0 heads the list.
-    struct scan_op *ops = bench_alloc(graph->count + 1, sizeof ops[0]);
-    uint32_t *ready = bench_alloc(graph->count, sizeof ready[0]);
-    uint32_t count = (uint32_t)graph->count;
-    size_t ready_count = 0;
-    size_t completed = 0;
-
-    memset(ops, 0, (graph->count + 1) * sizeof ops[0]);
-    for (uint32_t i = 0; i <= count; i++) {
-        ops[i].previous = i > 0 ? i - 1 : count;
-        ops[i].next = i < count ? i + 1 : 0;
-        for (size_t j = i > 0 ? graph->first[i - 1] : 0; j < graph->first[i];
-             j++)
-            (void)pod_map_put(&ops[i].waits_for,
-                              (uint64_t)graph->parents[j] + 1, ops);
-        ops[i].fired = i > 0 && ops[i].waits_for.count == 0;
-        if (ops[i].fired)
-            ready[ready_count++] = i;
-    }
-    double begin = bench_now();
-    for (; completed < ready_count; completed++) {
-        uint32_t done = ready[completed];
-        for (uint32_t i = ops[0].next; i != 0; i = ops[i].next) {
-            (void)pod_map_remove(&ops[i].waits_for, done);
-            if (ops[i].waits_for.count > 0 || ops[i].fired)
-                continue;
-            ops[i].fired = true;
-            ready[ready_count++] = i;
-        }
-        ops[ops[done].previous].next = ops[done].next;
-        ops[ops[done].next].previous = ops[done].previous;
-    }
-    double result = bench_result(graph, begin, completed);
-    for (uint32_t i = 0; i <= count; i++)
-        pod_map_fini(&ops[i].waits_for);
-    free(ready);
-    free(ops);
-    return result;
-}
-
 // -------------------------------------------------------------------- table
 
 static const struct {
@@ -566,7 +373,7 @@ static const struct {
 } bench_models[] = {
     {"sched", bench_many, BENCH_MAX},  {"step", bench_each, BENCH_MAX},
     {"lanes", bench_lanes, BENCH_MAX}, {"bare", bench_bare, BENCH_MAX},
-    {"told", bench_told, BENCH_MAX},   {"scan", bench_scan, BENCH_SCAN_MAX},
+    {"told", bench_told, BENCH_MAX},   {"scan", scan_run, BENCH_SCAN_MAX},
 };
 
 enum {
@@ -618,7 +425,7 @@ int main(void)
         printf(" %7s", bench_models[i].name);
     printf(" %10s %10s %10s %6s\n", "sched/bare", "sched/told", "scan/sched",
            "bytes");
-    for (size_t i = 0; i < sizeof bench_shapes / sizeof bench_shapes[0]; i++) {
+    for (size_t i = 0; i < BENCH_SHAPES; i++) {
         for (size_t count = 1000; count <= most && count <= BENCH_MAX;
              count *= 10)
             bench_row(i, count);
