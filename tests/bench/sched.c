@@ -8,9 +8,10 @@
 // after a while: no page is new to it. Columns, for the same graph in the same
 // run:
 //
-//   sched  pod_sched_done_many, and taking what it launches. Up to 64
-//          completions are told together, as the engine does with the answers
-//          that come in one message; one if there are no more
+//   sched  pod_sched_done_many, which puts what it launches behind all that is
+//          to be completed, as bare does. Up to 64 completions are told
+//          together, as the engine does with the answers that come in one
+//          message; one if there are no more
 //   step   each completion is told by a step of its own: DONE, and reading the
 //          effects. It is announced one before with pod_sched_expect, as the
 //          engine does when an answer comes: before it waits for its lock and
@@ -75,7 +76,7 @@ enum {
 
 // What became ready, as it did; the first so many are completed.
 struct bench_ready {
-    struct pod_sched_node **nodes;
+    struct pod_sched_node **nodes; // with room for a call's launches behind all
     size_t count;
     size_t completed;
 };
@@ -167,22 +168,14 @@ static void bench_done_each(struct pod_sched *sched, enum bench_way way,
 static inline void bench_done_together(struct pod_sched *sched, size_t count,
                                        struct bench_ready *ready)
 {
-    struct pod_sched_node *launched[BENCH_TOGETHER];
     struct pod_sched_done done = {
         .nodes = ready->nodes + ready->completed,
         .count = count,
     };
 
     do {
-        size_t more =
-            pod_sched_done_many(sched, &done, launched, BENCH_TOGETHER);
-        if (more == 1) {
-            ready->nodes[ready->count++] = launched[0];
-            continue;
-        }
-        memcpy(ready->nodes + ready->count, launched,
-               more * sizeof launched[0]);
-        ready->count += more;
+        ready->count += pod_sched_done_many(
+            sched, &done, ready->nodes + ready->count, BENCH_TOGETHER);
     } while (done.taken < done.count);
     ready->completed += count;
 }
@@ -215,7 +208,8 @@ static double bench_complete_all(struct pod_sched *sched,
 static double bench_sched(const struct bench_graph *graph, enum bench_way way)
 {
     struct bench_ready ready = {
-        .nodes = bench_alloc_filled(graph->count, sizeof(void *))};
+        .nodes =
+            bench_alloc_filled(graph->count + BENCH_TOGETHER, sizeof(void *))};
     double resident = bench_resident();
     struct pod_sched *sched = pod_sched_new();
     bool with_lanes = way == BENCH_IN_LANES;
