@@ -13,10 +13,10 @@
 
 enum { DONE_EXPECTED = 8 }; // so many nodes ahead come from memory
 
-// The edges of a node and those of a group are given back before it is seen
-// again whether there is room for what they launch.
-_Static_assert((int)POD_SCHED_LAUNCHED_MIN >=
-                   POD_SCHED_NODE_EDGES + POD_SCHED_GROUP_EDGES,
+// It is seen before each node and before each group whether there is room for
+// what their edges may launch.
+_Static_assert((int)POD_SCHED_LAUNCHED_MIN >= POD_SCHED_NODE_EDGES &&
+                   (int)POD_SCHED_LAUNCHED_MIN >= POD_SCHED_GROUP_EDGES,
                "room for all of them");
 
 // A node whose edges are given back.
@@ -50,7 +50,8 @@ static inline void done_store(struct pod_sched_node *node, uint64_t word)
     memcpy(&node->held, &word, sizeof word);
 }
 
-// As pod_sched_edge_node, in fewer steps.
+// As pod_sched_edge_node, in fewer steps: the flags fall away with what the
+// offset has no room for.
 static inline struct pod_sched_node *done_to(const struct done *done,
                                              uint32_t edge)
 {
@@ -135,8 +136,8 @@ done_edges(struct done done, uint32_t *in_out_group,
 struct done_nodes {
     struct pod_sched_node *const *items;
     size_t count;
-    size_t expected; // before this one there is one to be expected
-    struct pod_sched_pool_list gone;
+    size_t expected; // the first so many have one DONE_EXPECTED further on
+    struct pod_sched_pool_list gone; // those that are taken
 };
 
 static inline const struct pod_sched_node *
@@ -167,11 +168,6 @@ static inline size_t done_alike(struct done_nodes *nodes, size_t i,
            node->to[0] == 0)
         pod_sched_pool_collect(&nodes->gone, nodes->items[i++]);
     return i;
-}
-
-bool pod_sched_plain(const struct pod_sched_node *node)
-{
-    return pod_sched_is_plain(node);
 }
 
 // Not inline, so that a chain need not keep what this does on the stack.

@@ -71,8 +71,3 @@ void *pod_sched_effect_cause(const struct pod_sched_effect *effect)
         return NULL;
     return pod_sched_cold(effect->node)->cause;
 }
-
-void *pod_sched_node_user(const struct pod_sched_node *node)
-{
-    return *pod_sched_node_user_at(node);
-}

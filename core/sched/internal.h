@@ -55,16 +55,14 @@ struct pod_sched_gang {
 #define POD_SCHED_IS_LED        UINT32_C(0x02000000) // else nothing leads it
 #define POD_SCHED_HAS_DEADLINE  UINT32_C(0x04000000)
 #define POD_SCHED_HAS_CAUSE     UINT32_C(0x08000000)
-
-#define POD_SCHED_HAS_GROUP UINT32_C(0x10000000)
+#define POD_SCHED_HAS_GROUP     UINT32_C(0x10000000) // has more than two edges
 
 // What nearly each event looks at. Many operations are in flight, and each is
 // touched for each of its edges, so it is small: a quarter of a line of the
 // cache. Its user pointer stands apart, for it is asked for once or twice.
 struct pod_sched_node {
-    // Edges to dependents, newest first and filled from the end. If there are
-    // more than two and HAS_GROUP says so, the first is instead the number of
-    // a group, in which the older ones are.
+    // Edges to dependents, newest first and filled from the end. If HAS_GROUP,
+    // the first is instead the number of the group with the older ones.
     uint32_t to[POD_SCHED_NODE_EDGES];
     // Edges to it that still stand and keep it from being launched.
     uint32_t held;

@@ -40,8 +40,9 @@ struct pod_sched_pool {
 };
 
 // Items are aligned to the greatest power of two that divides item_bytes, which
-// is at least the size of struct pod_sched_chunk. A chunk has room for `places`
-// of them, and more if they have other parts there.
+// is at least the size of struct pod_sched_chunk. A chunk begins with `places`
+// for them, the first of which it needs itself; behind these their other parts
+// may stand.
 void pod_sched_pool_init(struct pod_sched_pool *pool, size_t item_bytes,
                          size_t places);
 // Frees the chunks, and with them all items.
@@ -124,8 +125,8 @@ static inline void pod_sched_pool_give_list(struct pod_sched_pool *pool,
 }
 
 // Numbers of items whose size is a power of two: from 1 on, and the same as
-// long as the pool lives. `places` is how many items would fill a chunk, with
-// their cold parts: known to the compiler.
+// long as the pool lives. Size and places are those of the pool, known to the
+// compiler.
 static inline uint32_t pod_sched_pool_number(const void *item,
                                              size_t item_bytes, uint32_t places)
 {

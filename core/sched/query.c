@@ -14,6 +14,11 @@ int64_t pod_sched_next_deadline(const struct pod_sched *sched)
     return pod_sched_deadline_of(top->key);
 }
 
+void *pod_sched_node_user(const struct pod_sched_node *node)
+{
+    return *pod_sched_node_user_at(node);
+}
+
 enum pod_sched_state pod_sched_node_state(const struct pod_sched_node *node)
 {
     return pod_sched_state_of(node);
@@ -32,6 +37,11 @@ bool pod_sched_node_settled(const struct pod_sched_node *node)
 bool pod_sched_node_queued(const struct pod_sched_node *node)
 {
     return pod_sched_has(node, POD_SCHED_IS_QUEUED);
+}
+
+bool pod_sched_plain(const struct pod_sched_node *node)
+{
+    return pod_sched_is_plain(node);
 }
 
 uint32_t pod_sched_node_unmet(const struct pod_sched_node *node)

@@ -196,11 +196,12 @@ struct pod_sched_done {
 enum { POD_SCHED_LAUNCHED_MIN = 16 }; // room for launches that a call needs
 
 // Makes the step of many DONEs, or a part of it: it is to be called again, and
-// no other step made before, until all are taken. The nodes are gone then;
-// nothing else is said of them. Returns how many nodes it put in
-// out_launched, which has room for `room`, at least POD_SCHED_LAUNCHED_MIN:
-// plain ones, whose effect is CHANGED and LAUNCH, and their state READY. What
-// else a call brought is in pod_sched_effects.
+// no other step made and no dependents of these nodes walked before, until all
+// are taken. The nodes are gone then; nothing else is said of them. Returns how
+// many nodes it put in out_launched, which has room for `room`, at least
+// POD_SCHED_LAUNCHED_MIN: those of which there is no more to say than CHANGED
+// to READY and LAUNCH. What else a call brought is in pod_sched_effects, at
+// most one effect a node.
 size_t pod_sched_done_many(struct pod_sched *sched, struct pod_sched_done *done,
                            struct pod_sched_node **out_launched, size_t room);
 

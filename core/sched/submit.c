@@ -79,7 +79,7 @@ static void submit_add_edge(struct pod_sched *sched,
                             struct pod_sched_node *node, uint32_t edge)
 {
     if (node->to[0] == 0) {
-        node->to[node->to[1] == 0] = edge;
+        node->to[node->to[1] == 0 ? 1 : 0] = edge;
         return;
     }
     struct pod_sched_group *group = submit_group(sched, node);
