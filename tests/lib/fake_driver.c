@@ -18,6 +18,7 @@ struct fake_entry {
 struct fake_driver {
     struct pod_driver base;
     pthread_mutex_t lock;
+    pthread_cond_t came; // another call
     struct pod_driver_observer observer;
     uint32_t cores;
     uint64_t memory;
@@ -29,6 +30,7 @@ struct fake_driver {
     size_t counts[FAKE_KINDS];
     size_t reconnects;
     int surplus;
+    bool ends_well;
     struct pod_shape parameter;
     struct pod_shape result;
 };
@@ -58,6 +60,7 @@ static void fake_add(struct pod_driver *driver,
     fake->counts[call.kind]++;
     fake->open[fake->open_count++] =
         (struct fake_entry){.call = call, .to = *to};
+    pthread_cond_broadcast(&fake->came);
     pthread_mutex_unlock(&fake->lock);
 }
 
@@ -93,6 +96,8 @@ static void fake_op_close(struct pod_driver *driver)
     struct pod_driver_result result = {.err = POD_ERR_NONE};
     struct fake_entry entry;
 
+    if (fake_of(driver)->ends_well)
+        fake_run_together(driver);
     pod_err_set_code(&result.err, POD_CANCELLED, POD_REASON_CANCEL_REQUESTED,
                      "the host was closed");
     while (fake_take(fake_of(driver), 0, true, &entry))
@@ -106,6 +111,7 @@ static void fake_op_free(struct pod_driver *driver)
     if (driver == NULL)
         return;
     fake = fake_of(driver);
+    pthread_cond_destroy(&fake->came);
     pthread_mutex_destroy(&fake->lock);
     pod_shape_fini(&fake->parameter);
     pod_shape_fini(&fake->result);
@@ -287,6 +293,7 @@ struct pod_driver *fake_driver_new(uint32_t cores, uint64_t memory, int32_t x)
     fake->memory = memory;
     fake->x = x;
     pthread_mutex_init(&fake->lock, NULL);
+    pthread_cond_init(&fake->came, NULL);
     fake_set_shape(&fake->base, "f32[2]", "f32[2]");
     return &fake->base;
 }
@@ -312,6 +319,11 @@ void fake_set_shape(struct pod_driver *driver, const char *parameter,
 void fake_set_surplus(struct pod_driver *driver, int bytes)
 {
     fake_of(driver)->surplus = bytes;
+}
+
+void fake_set_ends_well(struct pod_driver *driver)
+{
+    fake_of(driver)->ends_well = true;
 }
 
 void fake_set_features(struct pod_driver *driver, unsigned features)
@@ -372,6 +384,17 @@ size_t fake_open(struct pod_driver *driver)
     size_t count = fake->open_count;
     pthread_mutex_unlock(&fake->lock);
     return count;
+}
+
+void fake_await_open(struct pod_driver *driver, size_t count)
+{
+    struct fake_driver *fake = fake_of(driver);
+
+    pthread_mutex_lock(&fake->lock);
+    while (fake->open_count < count)
+        pthread_cond_wait(&fake->came, &fake->lock);
+    assert(fake->open_count == count);
+    pthread_mutex_unlock(&fake->lock);
 }
 
 bool fake_peek(struct pod_driver *driver, size_t index,
@@ -475,22 +498,39 @@ void fake_start_done(struct pod_driver *driver, uint64_t op)
     fake_end(fake_of(driver), op, true);
 }
 
-void fake_start_done_together(struct pod_driver *driver, const uint64_t *ops,
-                              size_t count)
+static bool fake_is_plain(const struct fake_call *call)
 {
-    struct fake_driver *fake = fake_of(driver);
+    return call->kind != FAKE_READ && call->kind != FAKE_COMPILE;
+}
+
+static void fake_end_together(struct fake_driver *fake, const uint64_t *ops,
+                              size_t count, bool begun)
+{
     struct pod_driver_well calls[FAKE_MAX_TOGETHER];
     struct fake_entry entry;
 
     assert(count <= FAKE_MAX_TOGETHER);
     for (size_t i = 0; i < count; i++) {
         bool found = fake_take(fake, ops[i], false, &entry);
-        assert(found && entry.call.kind != FAKE_READ &&
-               entry.call.kind != FAKE_COMPILE);
+        assert(found && fake_is_plain(&entry.call));
         (void)found;
-        calls[i] = (struct pod_driver_well){.arg = entry.to.arg, .begun = true};
+        calls[i] =
+            (struct pod_driver_well){.arg = entry.to.arg, .begun = begun};
     }
-    fake->observer.done_well(fake->observer.arg, calls, count);
+    if (count > 0)
+        fake->observer.done_well(fake->observer.arg, calls, count);
+}
+
+void fake_done_together(struct pod_driver *driver, const uint64_t *ops,
+                        size_t count)
+{
+    fake_end_together(fake_of(driver), ops, count, false);
+}
+
+void fake_start_done_together(struct pod_driver *driver, const uint64_t *ops,
+                              size_t count)
+{
+    fake_end_together(fake_of(driver), ops, count, true);
 }
 
 void fake_fail(struct pod_driver *driver, uint64_t op, enum pod_reason reason,
@@ -512,4 +552,22 @@ void fake_run(struct pod_driver *driver)
 
     while (fake_take(fake_of(driver), 0, true, &entry))
         fake_answer(fake_of(driver), &entry, false);
+}
+
+void fake_run_together(struct pod_driver *driver)
+{
+    struct fake_driver *fake = fake_of(driver);
+    uint64_t ops[FAKE_MAX_TOGETHER];
+    struct fake_call call;
+
+    while (fake_peek(driver, 0, &call)) {
+        size_t count = 0;
+        while (count < FAKE_MAX_TOGETHER && fake_peek(driver, count, &call) &&
+               fake_is_plain(&call))
+            ops[count++] = call.op;
+        if (count > 0)
+            fake_end_together(fake, ops, count, true);
+        else
+            fake_end(fake, call.op, false);
+    }
 }

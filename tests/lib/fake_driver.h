@@ -61,6 +61,9 @@ void fake_beat(struct pod_driver *driver);
 
 // How many calls are open, and the oldest but `index` one.
 size_t fake_open(struct pod_driver *driver);
+// Waits until so many are open, and no more: many calls that come at once may
+// be made by a thread of the pod.
+void fake_await_open(struct pod_driver *driver, size_t count);
 bool fake_peek(struct pod_driver *driver, size_t index,
                struct fake_call *out_call);
 // The open call of a kind (the oldest), or false.
@@ -76,12 +79,18 @@ void fake_done(struct pod_driver *driver, uint64_t op);
 void fake_start_done(struct pod_driver *driver, uint64_t op);
 // The same for up to FAKE_MAX_TOGETHER calls, neither reads nor compilations,
 // that the observer is told of together.
+void fake_done_together(struct pod_driver *driver, const uint64_t *ops,
+                        size_t count);
 void fake_start_done_together(struct pod_driver *driver, const uint64_t *ops,
                               size_t count);
 void fake_fail(struct pod_driver *driver, uint64_t op, enum pod_reason reason,
                const char *text);
 // Answers all open calls well, and what comes of that, until none is open.
 void fake_run(struct pod_driver *driver);
+// The same: what can be told together is.
+void fake_run_together(struct pod_driver *driver);
+// When it is closed what is open is answered well, and not as cancelled.
+void fake_set_ends_well(struct pod_driver *driver);
 
 // Reads are answered with so many bytes more than was asked for, or less.
 void fake_set_surplus(struct pod_driver *driver, int bytes);
