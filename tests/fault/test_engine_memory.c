@@ -380,6 +380,23 @@ static void use_more_hosts(struct fixture *fix)
     fix->host_count--;
 }
 
+// The hosts answer together what they can.
+static void use_together(struct fixture *fix)
+{
+    uint64_t first = ask_allocate(fix, 0);
+    uint64_t second = ask_allocate(fix, 0);
+    uint64_t program = ask_compile(fix, 1);
+    uint64_t load = ask_load(fix, program, 0);
+
+    (void)ask_write(fix, first, 8);
+    (void)ask_write(fix, second, 8);
+    (void)ask_execute(fix, load, first, second);
+    (void)ask_execute(fix, load, first, 0);
+    (void)ask_free(fix, fixture_buffer(second));
+    for (size_t turn = 0; turn < 8; turn++)
+        fake_run_together(fix->host[turn % 2]);
+}
+
 // All that is open ends early: by a cancel, by the loss of a host, by a reset.
 static void end_early(struct fixture *fix)
 {
@@ -587,6 +604,8 @@ int main(void)
         {.play = use_graph},
         {.play = use_more_hosts},
         {.play = end_early, .forgets = true},
+        {.play = use_together, .result = "(f32[2], f32[2])"},
+        {.play = use_together, .features = POD_DRIVER_WAITS},
     };
 #define S(i, name)                                                             \
     {                                                                          \
@@ -605,6 +624,8 @@ int main(void)
         S(9, "a graph"),
         S(10, "a host that comes and goes"),
         S(11, "early ends"),
+        S(12, "calls answered together"),
+        S(13, "calls sent ahead, answered together"),
     };
 
     pod_log_setup(POD_LOG_ERROR, POD_LOG_TEXT);

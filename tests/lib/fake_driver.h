@@ -24,7 +24,7 @@ enum fake_kind {
     FAKE_KINDS,
 };
 
-enum { FAKE_MAX_WAITS = 4, FAKE_MAX_TOGETHER = 256 };
+enum { FAKE_MAX_WAITS = 64, FAKE_MAX_TOGETHER = 256 };
 
 struct fake_call {
     enum fake_kind kind;

@@ -40,6 +40,7 @@ struct program {
     uint64_t ops[EXECUTIONS_MAX];
     size_t op_count;
     struct sent sent[HOSTS];
+    bool together; // hosts answer many calls at once, too
     size_t common; // pairs that were compared
 };
 
@@ -181,6 +182,26 @@ static void step_answer(struct program *program)
     }
 }
 
+// Some of what a host has, together.
+static void step_answer_together(struct program *program)
+{
+    struct pod_driver *host = program->fix.host[pick(program, HOSTS)];
+    uint64_t ops[FAKE_MAX_TOGETHER];
+    struct fake_call call;
+    size_t count = 0;
+
+    for (size_t i = 0; count < FAKE_MAX_TOGETHER && fake_peek(host, i, &call);
+         i++) {
+        if (call.kind != FAKE_COMPILE && !call.cancelled &&
+            pick(program, 2) == 0)
+            ops[count++] = call.op;
+    }
+    if (pick(program, 2) == 0)
+        fake_done_together(host, ops, count);
+    else
+        fake_start_done_together(host, ops, count);
+}
+
 static void step_cancel(struct program *program)
 {
     struct pod_err err;
@@ -212,6 +233,8 @@ static void step(struct program *program)
         step_execute(program, 2 + (size_t)pick(program, REPLICAS_MAX - 1));
     else if (which < 45)
         step_execute(program, 1);
+    else if (which < 90 && program->together && which % 3 == 0)
+        step_answer_together(program);
     else if (which < 90)
         step_answer(program);
     else if (which < 98)
@@ -229,6 +252,7 @@ static void run_program(uint64_t seed, size_t *in_out_common)
 
     memset(&program, 0, sizeof(program));
     program.seed = program.random = seed;
+    program.together = seed % 2 == 0;
     fixture_init_options(&program.fix, HOSTS, 10000, POD_NEVER, 16, 1 << 20);
     bool waits = pick(&program, 2) == 0;
     for (size_t i = 0; i < HOSTS; i++) {
