@@ -12,10 +12,8 @@
 #include "core/base/lock.h"
 #include "core/base/mem.h"
 #include "core/pod/host_info.h"
-#include "pod_worker.pb-c.h"
 #include "proto/grpc_driver.h"
-#include "tests/fuzz/lib/fake_rpc.h"
-#include "tpu_service.pb-c.h"
+#include "tests/fuzz/lib/fake_host.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,6 +22,7 @@ enum {
     FUZZ_GREETING = 2,
     FUZZ_LIFE = 4,
     FUZZ_SECOND = 8,
+    FUZZ_APART = 16,
     FUZZ_CALLS = 9,
     FUZZ_RANK = 85,
 };
@@ -51,66 +50,6 @@ static void fuzz_check(bool good)
 
 // ------------------------------------------------------------------ the worker
 
-static void fuzz_answer(struct rpc_call *call, const ProtobufCMessage *message)
-{
-    struct pod_wire_out *out = pod_wire_pack(message);
-
-    fake_rpc_answer(call, POD_OK, out->head, out->size);
-    pod_wire_out_free(out);
-}
-
-static void fuzz_greet(struct rpc_call *call)
-{
-    Pod__Worker__V1__HelloResponse hello =
-        POD__WORKER__V1__HELLO_RESPONSE__INIT;
-    Pod__Worker__V1__Core core = POD__WORKER__V1__CORE__INIT;
-    Pod__Worker__V1__Chip chip = POD__WORKER__V1__CHIP__INIT;
-    Pod__Worker__V1__Core *cores[] = {&core};
-    Pod__Worker__V1__Chip *chips[] = {&chip};
-    static char text[] = "fuzz";
-
-    core.memory_bytes = 1 << 20;
-    hello.version = 1;
-    hello.session = UINT64_C(1) << 63 | 5;
-    hello.incarnation = 1;
-    hello.worker = hello.platform = hello.platform_version = text;
-    hello.accepts = 3;
-    hello.host_count = 1;
-    hello.chunk_bytes = 8 << 20;
-    hello.n_cores = hello.n_chips = 1;
-    hello.cores = cores;
-    hello.chips = chips;
-    fuzz_answer(call, &hello.base);
-}
-
-// A stand-alone system of one core.
-static void fuzz_describe(struct rpc_call *call)
-{
-    TpuDriver__QuerySystemInfoResponse response =
-        TPU_DRIVER__QUERY_SYSTEM_INFO_RESPONSE__INIT;
-    TpuDriver__SystemInfo info = TPU_DRIVER__SYSTEM_INFO__INIT;
-    TpuDriver__TpuChipInfo chip = TPU_DRIVER__TPU_CHIP_INFO__INIT;
-    TpuDriver__ChipCoordinate coord = TPU_DRIVER__CHIP_COORDINATE__INIT;
-    TpuDriver__TpuCoreInfo core = TPU_DRIVER__TPU_CORE_INFO__INIT;
-    TpuDriver__CpuInfo cpu = TPU_DRIVER__CPU_INFO__INIT;
-    TpuDriver__TpuCoreInfo *cores[] = {&core};
-    TpuDriver__TpuChipInfo *chips[] = {&chip};
-
-    core.has_hbm_bytes_available = 1;
-    core.hbm_bytes_available = 1 << 20;
-    chip.chip_coord = &coord;
-    chip.n_core = 1;
-    chip.core = cores;
-    info.cpu = &cpu;
-    info.n_tpu_chip = info.n_local_core = 1;
-    info.tpu_chip = chips;
-    info.local_core = cores;
-    info.has_host_count = 1;
-    info.host_count = 1;
-    response.system_info = &info;
-    fuzz_answer(call, &response.base);
-}
-
 static bool fuzz_is(const char *method, const char *name)
 {
     return strcmp(strrchr(method, '/') + 1, name) == 0;
@@ -120,31 +59,16 @@ static void fuzz_called(void *arg, const char *method,
                         struct rpc_call *owned_call)
 {
     struct fuzz *fuzz = arg;
-    Pod__Worker__V1__HeartbeatResponse beat =
-        POD__WORKER__V1__HEARTBEAT_RESPONSE__INIT;
-    TpuDriver__OpenResponse opened = TPU_DRIVER__OPEN_RESPONSE__INIT;
     bool plain = (fuzz->mode & FUZZ_PLAIN) != 0;
     bool greeting =
         plain ? fuzz_is(method, "QuerySystemInfo") : fuzz_is(method, "Hello");
+    bool life = fuzz_is(method, "Heartbeat");
 
-    beat.incarnation = 1;
-    opened.client_id = 1;
-    if (plain && fuzz_is(method, "Hello"))
-        fake_rpc_answer(owned_call, POD_UNIMPLEMENTED, NULL, 0);
-    else if ((fuzz->mode & FUZZ_GREETING) != 0 && greeting)
+    if (((fuzz->mode & FUZZ_GREETING) != 0 && greeting) ||
+        ((fuzz->mode & FUZZ_LIFE) != 0 && life))
         fake_rpc_answer(owned_call, POD_OK, fuzz->data, fuzz->size);
-    else if ((fuzz->mode & FUZZ_LIFE) != 0 && fuzz_is(method, "Heartbeat"))
-        fake_rpc_answer(owned_call, POD_OK, fuzz->data, fuzz->size);
-    else if (fuzz_is(method, "Hello"))
-        fuzz_greet(owned_call);
-    else if (fuzz_is(method, "QuerySystemInfo"))
-        fuzz_describe(owned_call);
-    else if (fuzz_is(method, "Open"))
-        fuzz_answer(owned_call, &opened.base);
-    else if (fuzz_is(method, "Heartbeat"))
-        fuzz_answer(owned_call, &beat.base);
     else
-        fake_rpc_answer(owned_call, POD_OK, NULL, 0);
+        fake_host_called(plain, method, owned_call);
 }
 
 static void fuzz_opened(void *arg, const char *method,
@@ -202,15 +126,28 @@ struct fuzz_call {
     int number;
 };
 
-static void fuzz_on_done(void *arg, const struct pod_driver_result *result)
+static void fuzz_count(const struct fuzz_call *call)
 {
-    struct fuzz_call *call = arg;
     struct fuzz *fuzz = call->fuzz;
 
-    fuzz_check(!result->lost || result->err.code != POD_OK);
     pod_mutex_lock(&fuzz->lock);
     fuzz_check(++fuzz->done[call->number] == 1);
     pod_mutex_unlock(&fuzz->lock);
+}
+
+static void fuzz_on_done(void *arg, const struct pod_driver_result *result)
+{
+    fuzz_check(!result->lost || result->err.code != POD_OK);
+    fuzz_count(arg);
+}
+
+static void fuzz_on_done_well(void *arg, const struct pod_driver_well *calls,
+                              size_t count)
+{
+    (void)arg;
+    fuzz_check(count > 0);
+    for (size_t i = 0; i < count; i++)
+        fuzz_count(calls[i].arg);
 }
 
 // One of each kind, numbered 1 to FUZZ_CALLS as on the wire.
@@ -281,6 +218,8 @@ static void fuzz_run(struct fuzz *fuzz, struct pod_driver *driver)
                                            .arg = fuzz};
     struct fuzz_call records[FUZZ_CALLS + 1];
 
+    if ((fuzz->mode & FUZZ_APART) == 0)
+        observer.done_well = fuzz_on_done_well;
     driver->ops->open(driver, &observer);
     fuzz_await(fuzz, &fuzz->told);
     if (fuzz->ready) {
