@@ -286,6 +286,28 @@ static void test_behind_a_write_of_one_piece(void **state)
     assert_state(fix, read, "SUCCEEDED");
 }
 
+// What is launched may be over at once, and launch more.
+static void test_a_free_of_nothing_behind_the_batch(void **state)
+{
+    struct fixture *fix = *state;
+    uint64_t bad = fixture_allocate(fix, 0, 8);
+    uint64_t first = allocate_after(fix, NULL, 0);
+    struct pod_request request = fixture_request(POD_KIND_FREE);
+    struct pod_ref after = fixture_op(first);
+
+    request.free.handle = fixture_buffer(bad);
+    request.after = &after;
+    request.after_count = 1;
+    uint64_t gone = fixture_submit(fix, &request);
+    uint64_t next = allocate_after(fix, &gone, 1);
+    fake_fail(fix->host[0], bad, POD_REASON_RESOURCE_EXHAUSTED, "full");
+    assert_state(fix, gone, "WAITING");
+    fake_start_done_together(fix->host[0], &first, 1);
+    assert_state(fix, gone, "SUCCEEDED");
+    assert_state(fix, next, "READY");
+    assert_int_equal(fake_open(fix->host[0]), 1);
+}
+
 // ------------------------------------------------------------ states and times
 
 static void test_times(void **state)
@@ -619,6 +641,7 @@ int main(void)
         AHEAD(test_a_chain_sent_ahead),
         cmocka_unit_test_setup_teardown(test_behind_a_write_of_one_piece,
                                         setup_peers, fixture_teardown),
+        TEST(test_a_free_of_nothing_behind_the_batch),
         TEST(test_times),
         TEST(test_running_executions_are_counted),
         TEST(test_those_that_were_to_end),
