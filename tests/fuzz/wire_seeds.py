@@ -203,9 +203,11 @@ def answer_seeds():
     info.local_core.add(id=0)
     for name, data in {
             "outcomes": b"\0" + good, "outcomes_data": b"\x08" + good,
+            "outcomes_apart": b"\x10" + good,
             "hello": b"\2" + hello, "beat": b"\4" + beat,
             "plain": b"\1" + response.SerializePartialToString(),
             "plain_data": b"\x09" + response.SerializePartialToString(),
+            "plain_apart": b"\x11" + response.SerializePartialToString(),
             "plain_info": b"\3" + system.SerializePartialToString()}.items():
         write(name, data)
 

@@ -308,7 +308,7 @@ static void test_a_free_of_nothing_behind_the_batch(void **state)
     assert_int_equal(fake_open(fix->host[0]), 1);
 }
 
-// ------------------------------------------------------------ states and times
+// ----------------------------------------------------------- states and times
 
 static void test_times(void **state)
 {
@@ -406,8 +406,7 @@ static void test_a_removed_host(void **state)
     assert_state(fix, near, "SUCCEEDED");
 }
 
-// --------------------------------------------------------- what makes the
-// batch
+// ------------------------------------------------------ graphs, outputs, frees
 
 static void test_the_last_of_a_graph(void **state)
 {
