@@ -21,6 +21,7 @@
 #include "core/base/mem.h"
 #include "core/driver/inproc.h"
 #include "tests/lib/op_model.h"
+#include "tests/lib/telling_driver.h"
 #include "tests/unit/fake_device.h"
 
 enum { HOSTS_MAX = 3, CORES_OF_HOST = 2, STEPS = 60 };
@@ -152,7 +153,7 @@ static void stop_pod(struct pod *pod)
 // -------------------------------------------------------------------- pods
 
 static void add_host(struct pod *pod, struct pod_gang_hub *hub, uint32_t host,
-                     uint32_t host_count)
+                     uint32_t host_count, bool together)
 {
     // One row of chips, two a host.
     const struct pod_driver_chip chips[] = {
@@ -173,10 +174,12 @@ static void add_host(struct pod *pod, struct pod_gang_hub *hub, uint32_t host,
     struct pod_driver *driver;
 
     assert_int_equal(pod_inproc_new(&options, &driver, NULL), POD_OK);
+    if (together)
+        driver = telling_driver_new(driver);
     assert_int_equal(pod_add_host(pod, driver, "in-process", NULL), POD_OK);
 }
 
-static struct pod *start_pod(uint32_t hosts, size_t chunk_bytes)
+static struct pod *start_pod(uint32_t hosts, size_t chunk_bytes, bool together)
 {
     struct pod_options options = {
         .clock = pod_clock_system,
@@ -193,7 +196,7 @@ static struct pod *start_pod(uint32_t hosts, size_t chunk_bytes)
     assert_non_null(pod);
     assert_non_null(hub);
     for (uint32_t i = 0; i < hosts; i++)
-        add_host(pod, hub, i, hosts);
+        add_host(pod, hub, i, hosts, together);
     pod_gang_hub_unref(hub);
     assert_int_equal(pod_start(pod, NULL), POD_OK);
     pod_await_hosts(pod, 60 * POD_NS_PER_S);
@@ -310,7 +313,9 @@ static void begin(struct model *model, uint64_t seed)
     model->seed = seed;
     uint32_t hosts = 1 + (uint32_t)model_pick(model, HOSTS_MAX);
     // Some pieces are smaller than a buffer.
-    model->pod = start_pod(hosts, model_pick(model, 2) == 0 ? 3 : 0);
+    size_t chunk_bytes = model_pick(model, 2) == 0 ? 3 : 0;
+    // Some hosts tell of much that they have done together.
+    model->pod = start_pod(hosts, chunk_bytes, seed % 3 == 0);
     model->cores = hosts * CORES_OF_HOST;
     model->graphs = seed % 2 == 1;
 }
@@ -425,6 +430,8 @@ static void test_random_programs(void **state)
 {
     (void)state;
     run_seeds(run_program, 1000);
+    if (getenv("POD_SEED") == NULL && getenv("POD_SEEDS") == NULL)
+        assert_true(telling_driver_most() > 1); // else nothing was together
 }
 
 static void test_random_programs_with_cancels(void **state)
