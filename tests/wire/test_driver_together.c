@@ -453,30 +453,55 @@ static void *close_it(void *arg)
     return NULL;
 }
 
-// Closing waits until nobody is being told of anything. That takes long enough
-// here for a driver that does not wait to be caught, as a rule.
+static void *lose_it(void *arg)
+{
+    struct peer *peer = arg;
+
+    peer->driver->ops->reconnect(peer->driver);
+    return NULL;
+}
+
+// Does something while the observer is being told of the first of two calls.
+// That takes long enough here for a driver that does not wait until it has been
+// to be caught, as a rule.
+static void meanwhile(struct peer *peer, void *(*what)(void *arg))
+{
+    pthread_t thread;
+
+    allocate(peer, 1, 2);
+    peer->holds = true;
+    deliver(peer, &(struct said){.number = 1}, 1, "");
+    pod_mutex_lock(&peer->lock);
+    while (!peer->held)
+        pod_cond_wait(&peer->changed, &peer->lock);
+    pod_mutex_unlock(&peer->lock);
+    assert_int_equal(pthread_create(&thread, NULL, what, peer), 0);
+    for (int i = 0; i < YIELDS; i++)
+        sched_yield();
+    pod_mutex_lock(&peer->lock);
+    peer->holds = false;
+    pod_cond_broadcast(&peer->changed);
+    pod_mutex_unlock(&peer->lock);
+    pthread_join(thread, NULL);
+}
+
 static void test_a_close_waits(void **state)
 {
     struct peer peer;
-    pthread_t closer;
 
     start(&peer, *state != NULL, true);
-    allocate(&peer, 1, 2);
-    peer.holds = true;
-    deliver(&peer, &(struct said){.number = 1}, 1, "");
-    pod_mutex_lock(&peer.lock);
-    while (!peer.held)
-        pod_cond_wait(&peer.changed, &peer.lock);
-    pod_mutex_unlock(&peer.lock);
-    assert_int_equal(pthread_create(&closer, NULL, close_it, &peer), 0);
-    for (int i = 0; i < YIELDS; i++)
-        sched_yield();
-    pod_mutex_lock(&peer.lock);
-    peer.holds = false;
-    pod_cond_broadcast(&peer.changed);
-    pod_mutex_unlock(&peer.lock);
-    pthread_join(closer, NULL);
+    meanwhile(&peer, close_it);
     expect(&peer, 2, "[1] bad:2 closed ");
+    finish(&peer);
+}
+
+static void test_a_loss_waits(void **state)
+{
+    struct peer peer;
+
+    start(&peer, *state != NULL, true);
+    meanwhile(&peer, lose_it);
+    expect(&peer, 2, "[1] lost lost:2 ");
     finish(&peer);
 }
 
@@ -571,6 +596,7 @@ int main(void)
         BOTH(test_unknown_and_repeated_numbers),
         BOTH(test_a_message_that_turns_bad),
         BOTH(test_a_close_waits),
+        BOTH(test_a_loss_waits),
         cmocka_unit_test(test_beginnings),
         cmocka_unit_test(test_a_reset),
         cmocka_unit_test(test_an_execution_of_two_parts),
