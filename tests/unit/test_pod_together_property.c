@@ -32,6 +32,7 @@ struct twins {
     struct fixture together; // or else together
     uint64_t seed;
     uint64_t random;
+    uint64_t program;
     uint64_t loads[CORES];
     uint64_t buffers[OPS_MAX]; // that were not freed
     uint64_t cores[OPS_MAX];   // of each
@@ -409,6 +410,27 @@ static void step_cancel(struct twins *twins)
         code);
 }
 
+// It comes back with nothing: what was compiled is compiled again for the
+// loads.
+static void step_lose(struct twins *twins)
+{
+    uint32_t host = (uint32_t)pick(twins, HOSTS);
+    struct pod_request request = fixture_request(POD_KIND_LOAD);
+
+    fake_lose(twins->each.host[host], "gone");
+    fake_lose(twins->together.host[host], "gone");
+    fake_ready(twins->each.host[host]);
+    fake_ready(twins->together.host[host]);
+    request.load.program = fixture_program(twins->program);
+    for (uint32_t core = 2 * host; core < 2 * host + 2; core++) {
+        request.load.core = core;
+        twins->loads[core] = ask(twins, &request);
+        assert_int_not_equal(twins->loads[core], 0);
+    }
+    for (int i = 0; i < 4; i++)
+        step_allocate(twins);
+}
+
 static void step_time(struct twins *twins)
 {
     twins->each.now_ns++;
@@ -426,6 +448,8 @@ static void step(struct twins *twins)
 
     if (pick(twins, 20) == 0)
         step_cancel(twins);
+    else if (pick(twins, 60) == 0)
+        step_lose(twins);
     else if (pick(twins, 10) < 4)
         step_answer(twins);
     else
@@ -467,6 +491,7 @@ static void run_program(uint64_t seed, size_t *in_out_most)
     start(&twins.each, features);
     start(&twins.together, features);
     uint64_t program = fixture_compile(&twins.each, "sha-256:a");
+    twins.program = program;
     assert_int_equal(fixture_compile(&twins.together, "sha-256:a"), program);
     for (uint32_t core = 0; core < CORES; core++) {
         twins.loads[core] = load_on(&twins.each, program, core);
