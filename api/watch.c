@@ -6,7 +6,7 @@
 // One operation that a request watches. Lives in the request's memory.
 struct watch {
     struct pod_waiter waiter;
-    struct pod_list link; // on the request's watches until it wakes
+    struct pod_list link; // on the request's watches
     struct pod *pod;
 };
 
@@ -88,9 +88,7 @@ void api_watch_collect(struct api_server *server, void *pod)
     while ((item = pod_list_pop_front(&woken)) != NULL) {
         struct pod_waiter *waiter =
             POD_CONTAINER(item, struct pod_waiter, link);
-        struct watch *watch = POD_CONTAINER(waiter, struct watch, waiter);
         struct api_request *req = waiter->owner;
-        pod_list_remove(&watch->link);
         req->watches_pending--;
         if (!req->watch_all || req->watches_pending == 0)
             api_wake(req);

@@ -88,21 +88,29 @@ bool pod_wait_add(struct pod *pod, struct pod_waiter *waiter, uint64_t number,
     waiter->registered = op != NULL && !pod_op_ended(op) &&
                          pod->phase == POD_PHASE_RUNNING &&
                          (revision == 0 || op->revision == revision);
-    if (waiter->registered)
+    waiter->held = waiter->registered ? op : NULL;
+    if (waiter->registered) {
+        pod_pin(op);
         pod_list_push_back(revision == 0 ? &op->end_waiters
                                          : &op->change_waiters,
                            &waiter->link);
+    }
     pod_mutex_unlock(&pod->lock);
     return waiter->registered;
 }
 
 void pod_wait_remove(struct pod *pod, struct pod_waiter *waiter)
 {
-    pod_mutex_lock(&pod->lock);
+    struct pod_after after;
+
+    pod_enter(pod, &after);
     if (waiter->registered)
         pod_list_remove(&waiter->link);
     waiter->registered = false;
-    pod_mutex_unlock(&pod->lock);
+    if (waiter->held != NULL)
+        pod_unpin_locked(pod, waiter->held);
+    waiter->held = NULL;
+    pod_leave(pod, &after);
 }
 
 void pod_take_woken(struct pod *pod, struct pod_list *out_list)

@@ -244,6 +244,7 @@ bool pod_wait_drained(struct pod *pod, struct pod_waiter *waiter, uint32_t id)
     pod_mutex_lock(&pod->lock);
     struct pod_host *host = pod_host_at(pod, id);
     waiter->number = id;
+    waiter->held = NULL;
     waiter->registered = host != NULL && !host_is_drained(host) &&
                          pod->phase == POD_PHASE_RUNNING;
     if (waiter->registered)

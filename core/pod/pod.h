@@ -281,22 +281,26 @@ enum pod_code pod_cancel(struct pod *pod, uint64_t number,
 
 // ------------------------------------------------------------------ waiting
 
-// Somebody who waits for one operation. Owned by the caller; the engine does
-// not touch it after pod_wait_remove, or once it is taken as woken.
+// Somebody who waits for one operation, or host. Owned by the caller; the
+// engine does not touch it once it is taken as woken, until pod_wait_remove.
 struct pod_waiter {
     struct pod_list link;
     uint64_t number;
     void *owner; // the caller's
     bool registered;
+    struct pod_op *held; // the engine's; NULL: none
 };
 
 // Registers the waiter and returns true, unless the operation has already
 // changed since `revision` (0: has already ended), is unknown or has expired. A
 // registered waiter is woken once: when the operation changes (revision != 0)
-// or ends. Register, then read, then park: so no change is missed.
+// or ends. Register, then read, then park: so no change is missed. The
+// operation does not expire until pod_wait_remove, which must follow: so who is
+// woken can read what became of it.
 bool pod_wait_add(struct pod *pod, struct pod_waiter *waiter, uint64_t number,
                   uint64_t revision);
-// Takes the waiter out, woken or not; nothing if it is not registered. To wait
+// Takes the waiter out, woken or not, and lets go of its operation; nothing if
+// it was not registered, or if this has been called before. To wait
 // until a buffer, program or load is made, wait for the operation of its
 // number.
 void pod_wait_remove(struct pod *pod, struct pod_waiter *waiter);

@@ -364,6 +364,44 @@ static void test_history_of_a_failed_program(void **state)
 
 // --------------------------------------------------------------------- waiting
 
+// Who was woken can read what became of the operation, however many others have
+// ended since.
+static void test_waiter_holds(void **state)
+{
+    struct fixture fix;
+    struct pod_waiter woken, gone;
+    struct pod_event_view view;
+    struct pod_err err;
+    struct pod_list list;
+
+    (void)state;
+    pod_list_init(&list);
+    fixture_init_options(&fix, 1, 1, POD_NEVER, 0, 1000);
+    fake_ready(fix.host[0]);
+    uint64_t failed = fixture_compile(&fix, "sha-256:bad");
+    assert_true(pod_wait_add(fix.pod, &woken, failed, 0));
+    assert_true(pod_wait_add(fix.pod, &gone, failed, 0));
+    pod_wait_remove(fix.pod, &gone);
+    fake_fail(fix.host[0], failed, POD_REASON_INVALID_PROGRAM, "bad line");
+    pod_take_woken(fix.pod, &list);
+    assert_ptr_equal(pod_list_pop_front(&list), &woken.link);
+    for (int i = 0; i < 3; i++) {
+        uint64_t buffer = fixture_allocate(&fix, 0, 8);
+        fixture_free(&fix, buffer);
+        fixture_run(&fix);
+    }
+    assert_state(&fix, failed, "FAILED");
+    pod_wait_remove(fix.pod, &woken);
+    pod_wait_remove(fix.pod, &woken);     // once more: nothing
+    assert_state(&fix, failed, "FAILED"); // the last that is history
+    uint64_t buffer = fixture_allocate(&fix, 0, 8);
+    fixture_free(&fix, buffer);
+    fixture_run(&fix);
+    assert_int_not_equal(pod_get_event(fix.pod, failed, &view, &err), POD_OK);
+    assert_int_equal(err.reason, POD_REASON_EXPIRED);
+    fixture_fini(&fix);
+}
+
 static void test_waiters(void **state)
 {
     struct fixture *fix = *state;
@@ -421,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_history_by_count),
         cmocka_unit_test(test_history_by_age),
         cmocka_unit_test(test_history_of_a_failed_program),
+        cmocka_unit_test(test_waiter_holds),
         TEST(test_waiters),
     };
 

@@ -148,6 +148,7 @@ void far_await(struct far_pod *far, uint64_t number)
     if (pod_wait_add(far->pod, &waiter, number, 0))
         far_block(far);
     far_check(pod_get_event(far->pod, number, &view, &err), "event", &err);
+    pod_wait_remove(far->pod, &waiter);
     if (view.state != POD_SCHED_SUCCEEDED) {
         fprintf(stderr, "op-%llu did not succeed: %s\n",
                 (unsigned long long)number,
