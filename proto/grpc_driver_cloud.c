@@ -354,9 +354,8 @@ static void cloud_take_entry(struct gd_link *link, ProtobufCMessage *message,
     pod_blob_unref(outcome.data);
 }
 
-static bool cloud_take_entries(struct gd_link *link, const void *data,
-                               size_t size, struct gd_together *together,
-                               struct pod_err *err)
+static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
+                          struct gd_together *together, struct pod_err *err)
 {
     struct pod_wire_field field;
     ProtobufCMessage *message;
@@ -377,18 +376,6 @@ static bool cloud_take_entries(struct gd_link *link, const void *data,
         err, POD_REASON_WORKER_ERROR,
         "the worker sent something that is not a message of its protocol");
     return false;
-}
-
-static bool cloud_receive(struct gd_link *link, const void *data, size_t size,
-                          struct pod_err *err)
-{
-    struct gd_together together;
-
-    together.count = 0; // the rest is not looked at
-    bool good = cloud_take_entries(link, data, size, &together, err);
-
-    gd_tell_together(link->driver, &together);
-    return good;
 }
 
 // ------------------------------------------------------------------- programs

@@ -131,6 +131,7 @@ enum gd_state {
 
 struct gd;
 struct gd_link;
+struct gd_together;
 
 // What a worker says of itself, in memory of one block.
 struct gd_info {
@@ -157,10 +158,11 @@ struct gd_dialect {
                                   enum gd_stream stream);
     // Asks for a sign of life.
     enum pod_code (*beat)(struct gd_link *link, struct pod_err *err);
-    // Takes the worker's words apart. False: they are none, *err says why.
-    // Called without the lock, for one link by one thread at a time.
+    // Takes the worker's words apart. False: they are none, *err says why; what
+    // came before in the same message counts. Called without the lock, for one
+    // link by one thread at a time; the caller tells what is left `together`.
     bool (*receive)(struct gd_link *link, const void *data, size_t size,
-                    struct pod_err *err);
+                    struct gd_together *together, struct pod_err *err);
     // The messages for a cancel, and for "all below is known"; NULL: it has
     // none.
     struct pod_wire_out *(*cancel)(uint64_t wire, uint64_t own_wire);

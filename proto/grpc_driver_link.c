@@ -163,13 +163,19 @@ static void link_on_message(void *arg, const void *data, size_t size)
     struct gd_link_stream *stream = arg;
     struct gd_link *link = stream->link;
     struct gd *driver = link->driver;
+    struct gd_together together;
     struct pod_err err;
 
     pod_mutex_lock(&driver->lock);
     bool present = driver->link == link && driver->state != GD_LOST;
     driver->heard_ns = pod_clock_mono(&pod_clock_system);
     pod_mutex_unlock(&driver->lock);
-    if (!present || link->dialect->receive(link, data, size, &err))
+    if (!present)
+        return;
+    together.count = 0; // the rest is not looked at
+    bool good = link->dialect->receive(link, data, size, &together, &err);
+    gd_tell_together(driver, &together);
+    if (good)
         return;
     pod_mutex_lock(&driver->lock);
     gd_lose_locked(driver, link, &err);

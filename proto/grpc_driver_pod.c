@@ -342,9 +342,8 @@ static void pw_take_outcome(struct gd_link *link,
     pod_blob_unref(outcome.data);
 }
 
-static bool pw_take_outcomes(struct gd_link *link, const void *data,
-                             size_t size, struct gd_together *together,
-                             struct pod_err *err)
+static bool pw_receive(struct gd_link *link, const void *data, size_t size,
+                       struct gd_together *together, struct pod_err *err)
 {
     static const struct wire_lean_path path = {.numbers = {FIELD_OUTCOME_DATA},
                                                .depth = 1};
@@ -370,18 +369,6 @@ static bool pw_take_outcomes(struct gd_link *link, const void *data,
         err, POD_REASON_WORKER_ERROR,
         "the worker sent something that is not a message of its protocol");
     return false;
-}
-
-static bool pw_receive(struct gd_link *link, const void *data, size_t size,
-                       struct pod_err *err)
-{
-    struct gd_together together;
-
-    together.count = 0; // the rest is not looked at
-    bool good = pw_take_outcomes(link, data, size, &together, err);
-
-    gd_tell_together(link->driver, &together);
-    return good;
 }
 
 const struct gd_dialect gd_pod_dialect = {
