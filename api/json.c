@@ -123,12 +123,26 @@ static bool json_is_big(const char *text, size_t length)
     return errno == ERANGE;
 }
 
+static bool json_is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+// Whether what ends at `at` stands where a member's name does, which no number
+// may be: as a string it would be one.
+static bool json_is_name(const struct json_scan *scan, size_t at)
+{
+    while (at < scan->length && json_is_space(scan->text[at]))
+        at++;
+    return at < scan->length && scan->text[at] == ':';
+}
+
 static void json_number(struct json_scan *scan)
 {
     size_t end = json_number_end(scan, scan->at);
     const char *text = scan->text + scan->at;
     size_t length = end - scan->at;
-    bool big = json_is_big(text, length);
+    bool big = json_is_big(text, length) && !json_is_name(scan, end);
 
     scan->values++;
     scan->has_big |= big;
