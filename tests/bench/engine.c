@@ -4,9 +4,8 @@
 //
 //   submit  the graph is admitted
 //   done    the host begins and answers each call by itself, as they come
-//   well    it begins and answers up to 64 at once, as many as there are: so
-//   does
-//           a worker whose answers come in one message
+//   well    it begins and answers up to 64 at once, as many as there are, as a
+//           worker does whose answers come in one message
 //
 // The host is a list of calls and nothing else. Nanoseconds an operation, of
 // the processor, all threads; the median of the rounds. POD_BENCH_MAX says how
