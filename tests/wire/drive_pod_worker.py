@@ -430,6 +430,16 @@ def open_raw(c, message):
 # ------------------------------------------------------------- between workers
 
 
+def next_byte(client):
+    """What the worker sends it next: b"" if that has ended; None: nothing yet."""
+    try:
+        return client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return None
+    except ConnectionResetError:
+        return b""
+
+
 def case_no_descriptor_left():
     worker = Worker()
     folder = f"/proc/{worker.process.pid}/fd"
@@ -441,9 +451,16 @@ def case_no_descriptor_left():
         socket.create_connection((address[0], int(address[1])))
         for _ in range(most + 10)
     ]
-    until(lambda: len(os.listdir(folder)) == most, "no descriptor is left")
+    until(
+        lambda: None not in map(next_byte, clients),
+        "each is greeted or turned away",
+    )
+    equal(b"" in map(next_byte, clients), True, "somebody is turned away")
+    equal(len(os.listdir(folder)), most, "descriptors")
     for client in clients:
         client.close()
+    # Who comes before is turned away, too.
+    until(lambda: len(os.listdir(folder)) < most, "a descriptor is free")
     c = Session(worker)
     got = c.run(c.entry(1, allocate=W.Allocate(core=0, raw_bytes=8)))
     equal(codes(got), {1: 0}, "allocate")
