@@ -260,8 +260,7 @@ static void in_go_on(struct gang_in *in)
         rpc_stream_resume(in->stream);
 }
 
-// The sender's only stream becomes part of the gang. A second one says again
-// what the first has said, because of a connection that broke.
+// The sender's only stream becomes part of the gang.
 static bool in_join_locked(struct gang_in *in, struct gang_link *link)
 {
     for (size_t i = 0; i < link->out_count; i++) {

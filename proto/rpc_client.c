@@ -25,6 +25,7 @@ struct rpc_channel {
     struct rpc_tag tag; // while it is given up
     struct rpc_loop *loop;
     grpc_channel *channel;
+    bool retries;
 };
 
 // ------------------------------------------------------------------- channels
@@ -66,9 +67,11 @@ static int client_ms(int64_t ns, int otherwise)
     return ms < 1 ? 1 : ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-// Of all methods. The pauses are random, up to these.
+// Of all methods. The pauses are random, up to these. gRPC allows 5 attempts;
+// the first few may meet with the broken connection again, until gRPC has seen
+// that it is.
 static const char client_retry_policy[] =
-    "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":3,"
+    "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":5,"
     "\"initialBackoff\":\"0.1s\",\"maxBackoff\":\"1s\",\"backoffMultiplier\":5,"
     "\"retryableStatusCodes\":[\"UNAVAILABLE\"]}}]}";
 
@@ -125,6 +128,7 @@ enum pod_code rpc_channel_new(struct rpc_loop *loop,
     grpc_channel_args channel_args = {.num_args = args.count,
                                       .args = args.items};
     channel->loop = loop;
+    channel->retries = options->retries;
     channel->channel =
         grpc_channel_create(options->target, credentials, &channel_args);
     grpc_channel_credentials_release(credentials);
@@ -358,6 +362,7 @@ enum pod_code rpc_stream_open(struct rpc_channel *channel, const char *method,
         grpc_call_unref(call);
         return pod_err_set(err, POD_REASON_OUT_OF_MEMORY, "no memory");
     }
+    stream->retried = channel->retries;
     stream->events = *events;
     stream->arg = arg;
     *out_stream = stream;

@@ -29,8 +29,10 @@ struct rpc_channel_options {
     int max_receive_bytes;
     // Calls and streams that end UNAVAILABLE before anything, even headers,
     // came from the server are made again on a working connection, at most
-    // twice and only if they have sent little: a connection may have broken
-    // unnoticed. What was sent is sent again, so the server may see it twice.
+    // four times: a connection may have broken unnoticed. The request of a call
+    // is sent again if it is small, so the server may see it twice. A stream
+    // sends its first message when the server's headers have come, which costs
+    // a way there and back, and sends none twice.
     bool retries;
 };
 

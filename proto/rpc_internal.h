@@ -120,6 +120,7 @@ struct rpc_stream {
     struct rpc_loop *loop;
     grpc_call *call;
     bool server;
+    bool retried; // gRPC may make the call again until the server answers
     struct rpc_stream_settings settings;
     struct rpc_stream_events events;
     void *arg;

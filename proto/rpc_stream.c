@@ -4,7 +4,9 @@
 // Sending: things wait in `queue`; one send is under way at a time
 // (`writing`), and whoever ends one starts the next with all that has queued
 // meanwhile. Once the queue is empty and `closing` is set, the half-close or
-// the status is sent as the last thing.
+// the status is sent as the last thing. A call that gRPC may make again
+// (`retried`) sends nothing before it is known that gRPC will not: gRPC 1.51
+// loses what is sent while it sends earlier messages again, or crashes.
 // Reading: one receive is under way, or the reader waits for a resume, or the
 // other side has ended.
 // The end: `status_tag` says how (client: the status; server: whether the
@@ -469,10 +471,24 @@ void rpc_stream_resume(struct rpc_stream *stream)
 
 // ------------------------------------------------------------------ beginning
 
+// Sends what has queued until now.
+static void stream_may_send(struct rpc_stream *stream)
+{
+    struct stream_turn turn;
+    pod_mutex_lock(&stream->lock);
+    stream->writing = false;
+    stream_turn_locked(stream, &turn);
+    pod_mutex_unlock(&stream->lock);
+    stream_do(stream, &turn);
+}
+
+// Client: the server's headers have come, or never will.
 static void stream_started(struct rpc_tag *tag, bool ok)
 {
     struct rpc_stream *stream = STREAM_OF(tag, start_tag);
     (void)ok;
+    if (stream->retried)
+        stream_may_send(stream);
     stream_settle(stream);
 }
 
@@ -551,18 +567,14 @@ static void stream_start_status(struct rpc_stream *stream)
 
 void rpc_stream_begin(struct rpc_stream *stream)
 {
-    struct stream_turn turn;
     pod_mutex_lock(&stream->lock);
     stream->pending += 3;
     pod_mutex_unlock(&stream->lock);
     stream_start_first(stream);
     stream_start_status(stream);
     stream_start_read(stream);
-    pod_mutex_lock(&stream->lock);
-    stream->writing = false;
-    stream_turn_locked(stream, &turn);
-    pod_mutex_unlock(&stream->lock);
-    stream_do(stream, &turn);
+    if (!stream->retried)
+        stream_may_send(stream);
 }
 
 size_t rpc_stream_queued(struct rpc_stream *stream)

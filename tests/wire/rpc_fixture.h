@@ -188,9 +188,8 @@ static const struct rpc_stream_settings settings = {.batch_bytes = 1 << 20,
                                                     .high_water = 1 << 20,
                                                     .low_water = 1 << 18};
 
-static inline int setup_at(struct fixture *f, const char *listen,
-                           const char *target, const struct rpc_tls *tls,
-                           const struct rpc_tls *client_tls)
+static inline void serve_at(struct fixture *f, const char *listen,
+                            const struct rpc_tls *tls)
 {
     struct pod_err err = POD_ERR_NONE;
     const struct rpc_method methods[] = {
@@ -204,11 +203,19 @@ static inline int setup_at(struct fixture *f, const char *listen,
     };
     struct rpc_server_options options = {
         .listen = listen, .tls = tls, .methods = methods, .method_count = 4};
+    if (rpc_server_new(f->loop, &options, &f->server, &err) != POD_OK)
+        fail_msg("%s", err.text);
+}
+
+static inline int setup_at(struct fixture *f, const char *listen,
+                           const char *target, const struct rpc_tls *tls,
+                           const struct rpc_tls *client_tls)
+{
+    struct pod_err err = POD_ERR_NONE;
     seen_init(&f->client);
     seen_init(&f->served);
     assert_int_equal(rpc_loop_new(&f->loop, &err), POD_OK);
-    if (rpc_server_new(f->loop, &options, &f->server, &err) != POD_OK)
-        fail_msg("%s", err.text);
+    serve_at(f, listen, tls);
     struct rpc_channel_options to = {
         .target = target != NULL ? target : rpc_server_address(f->server),
         .tls = client_tls};
