@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CLIENT_PATIENCE_MS = 20000 };
+#include "tests/lib/patience.h"
 
 static void client_die(const char *what)
 {
@@ -58,7 +58,7 @@ static size_t client_receive(int fd, char *out, size_t length)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 
-    if (poll(&poll_fd, 1, CLIENT_PATIENCE_MS) <= 0)
+    if (poll(&poll_fd, 1, PATIENCE_MS) <= 0)
         client_die("no answer in time");
     ssize_t got = recv(fd, out, length, 0);
     if (got < 0 && errno != ECONNRESET)
@@ -140,7 +140,7 @@ bool client_is_closed(int fd)
     char byte;
 
     for (;;) {
-        if (poll(&poll_fd, 1, 5000) <= 0)
+        if (poll(&poll_fd, 1, PATIENCE_MS) <= 0)
             return false;
         if (recv(fd, &byte, 1, 0) <= 0)
             return true;

@@ -26,7 +26,7 @@ struct client_answer client_read(int fd, bool no_body);
 void client_answer_free(struct client_answer *answer);
 // The value of a header, in a buffer of the thread's own; NULL: not there.
 const char *client_header(const struct client_answer *answer, const char *name);
-// Whether the peer has closed (waits for it up to 5 s).
+// Whether the peer has closed (waits for it up to a minute).
 bool client_is_closed(int fd);
 
 // Connects, sends, reads one answer, closes.

@@ -13,12 +13,12 @@
 #include "api/problem.h"
 #include "api/query.h"
 #include "core/base/clock.h"
+#include "tests/lib/patience.h"
 
 enum {
     FIXTURE_EXACT_BYTES = 1000,
     FIXTURE_MAX_PARKED = 4096,
     FIXTURE_PERIOD = 251, // of the bytes that are sent
-    FIXTURE_PATIENCE_S = 60,
 };
 
 // Requests that sit in /park; the loop's thread alone touches it.
@@ -387,6 +387,7 @@ struct fixture *fixture_start(const struct api_limits *limits,
     };
     if (limits != NULL)
         options.limits = *limits;
+    patient_limits(&options.limits);
     if (api_server_new(&options, &fixture->server, &err) != POD_OK ||
         api_server_start(fixture->server, &err) != POD_OK) {
         (void)fprintf(stderr, "%s\n", err.text);
@@ -403,21 +404,35 @@ void fixture_stop(struct fixture *fixture)
     free(fixture);
 }
 
-enum fixture_count { FIXTURE_PARKED, FIXTURE_CONNECTIONS };
+enum fixture_count { FIXTURE_PARKED, FIXTURE_CONNECTIONS, FIXTURE_REFUSED };
+
+static uint64_t fixture_count_of(const struct fixture *fixture,
+                                 enum fixture_count which)
+{
+    struct api_server_counts counts;
+
+    api_server_counts(fixture->server, &counts);
+    switch (which) {
+    case FIXTURE_PARKED:
+        return counts.parked;
+    case FIXTURE_REFUSED:
+        return counts.refused;
+    case FIXTURE_CONNECTIONS:
+        break;
+    }
+    return counts.connections;
+}
 
 // The server tells nobody when its counters change: look now and then.
 static bool fixture_await(const struct fixture *fixture,
                           enum fixture_count which, uint64_t wanted)
 {
     struct timespec pause = {.tv_nsec = 1000000};
-    struct api_server_counts counts;
     int64_t until_ns =
-        pod_clock_mono(&pod_clock_system) + FIXTURE_PATIENCE_S * POD_NS_PER_S;
+        pod_clock_mono(&pod_clock_system) + PATIENCE_S * POD_NS_PER_S;
 
     while (pod_clock_mono(&pod_clock_system) < until_ns) {
-        api_server_counts(fixture->server, &counts);
-        if ((which == FIXTURE_PARKED ? counts.parked : counts.connections) ==
-            wanted)
+        if (fixture_count_of(fixture, which) == wanted)
             return true;
         (void)nanosleep(&pause, NULL);
     }
@@ -432,4 +447,9 @@ bool fixture_await_parked(const struct fixture *fixture, uint64_t parked)
 bool fixture_await_connections(const struct fixture *fixture, uint64_t count)
 {
     return fixture_await(fixture, FIXTURE_CONNECTIONS, count);
+}
+
+bool fixture_await_refused(const struct fixture *fixture, uint64_t count)
+{
+    return fixture_await(fixture, FIXTURE_REFUSED, count);
 }

@@ -36,13 +36,14 @@ struct fixture {
     atomic_int released; // parked requests that have ended
 };
 
-// Starts a server on 127.0.0.1:0; zero limits are the defaults. Aborts the
-// program if it cannot.
+// Starts a server on 127.0.0.1:0; zero limits are the defaults, but that no
+// time passes that is not given. Aborts the program if it cannot.
 struct fixture *fixture_start(const struct api_limits *limits,
                               uint64_t staging_max);
 void fixture_stop(struct fixture *fixture);
-// Waits (up to 10 s) until as many are parked; false if it never came.
+// Waits (up to a minute) until as many are parked; false if it never came.
 bool fixture_await_parked(const struct fixture *fixture, uint64_t parked);
 bool fixture_await_connections(const struct fixture *fixture, uint64_t count);
+bool fixture_await_refused(const struct fixture *fixture, uint64_t count);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "api/routes.h"
 #include "server/pod_spec.h"
+#include "tests/lib/patience.h"
 
 struct rest {
     struct pod *pod;
@@ -66,6 +67,7 @@ struct rest *rest_start(const struct rest_options *options)
         .tls_cert = options->tls_cert,
         .tls_key = options->tls_key,
     };
+    patient_limits(&server.limits);
     if (options->tls_ca != NULL)
         rest->tls_ca = strdup(options->tls_ca);
     api_app_init(&rest->app, rest->pod);
@@ -74,7 +76,7 @@ struct rest *rest_start(const struct rest_options *options)
     api_app_setup(&rest->app, &server);
     assert_int_equal(api_server_new(&server, &rest->server, &err), POD_OK);
     assert_int_equal(pod_start(rest->pod, &err), POD_OK);
-    pod_await_hosts(rest->pod, 10 * POD_NS_PER_S);
+    pod_await_hosts(rest->pod, PATIENCE_S * POD_NS_PER_S);
     assert_int_equal(api_server_start(rest->server, &err), POD_OK);
     return rest;
 }
@@ -82,7 +84,7 @@ struct rest *rest_start(const struct rest_options *options)
 void rest_await_parked(const struct rest *rest, uint64_t wanted)
 {
     struct api_server_counts counts = {.parked = UINT64_MAX};
-    time_t end = time(NULL) + 20;
+    time_t end = time(NULL) + PATIENCE_S;
 
     while (counts.parked != wanted && time(NULL) < end) {
         (void)sched_yield();
@@ -350,9 +352,33 @@ json_t *rest_await(struct rest *rest, const char *op)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "/v1/events/%s?wait=30s", op);
-    json_t *event = rest_json(rest_get(rest, path), 200);
+    time_t end = time(NULL) + PATIENCE_S;
+    json_t *event = NULL;
+    do {
+        json_decref(event);
+        event = rest_json(rest_get(rest, path), 200);
+    } while (!json_is_true(json_object_get(event, "done")) && time(NULL) < end);
     assert_true(json_is_true(json_object_get(event, "done")));
     return event;
+}
+
+json_t *rest_await_change(struct rest *rest, json_t *owned_event)
+{
+    struct rest_answer answer = {.status = 304};
+    time_t end = time(NULL) + PATIENCE_S;
+    char path[128];
+    char tag[128];
+    const char *headers[] = {tag, NULL};
+    (void)snprintf(path, sizeof(path), "/v1/events/%s?wait=30s",
+                   rest_text(owned_event, "id"));
+    (void)snprintf(tag, sizeof(tag), "If-None-Match: \"test-r%s\"",
+                   rest_text(owned_event, "revision"));
+    json_decref(owned_event);
+    while (answer.status == 304 && time(NULL) < end) {
+        rest_answer_free(&answer);
+        answer = rest_ask(rest, "GET", path, headers, NULL, 0);
+    }
+    return rest_json(answer, 200);
 }
 
 uint64_t rest_allocate(struct rest *rest, const struct pod_label *label)
@@ -425,20 +451,12 @@ void rest_spin_start(struct rest *rest, const struct rest_spin *spin,
                      char *out_op)
 {
     char body[128];
-    char path[128];
     (void)snprintf(body, sizeof(body), "{\"load\":\"%s\",\"inputs\":[\"%s\"]}",
                    spin->load, spin->input);
     json_t *event = rest_submit(rest, "/v1/executions", body);
     (void)snprintf(out_op, 32, "%s", rest_text(event, "id"));
-    (void)snprintf(path, sizeof(path), "/v1/events/%s?wait=10s", out_op);
-    // Every change is waited for by its tag.
     while (strcmp(rest_text(event, "state"), "RUNNING") != 0) {
-        char tag[128];
-        const char *headers[] = {tag, NULL};
-        (void)snprintf(tag, sizeof(tag), "If-None-Match: \"test-r%s\"",
-                       rest_text(event, "revision"));
-        json_decref(event);
-        event = rest_json(rest_ask(rest, "GET", path, headers, NULL, 0), 200);
+        event = rest_await_change(rest, event);
         assert_false(json_is_true(json_object_get(event, "done")));
     }
     json_decref(event);

@@ -18,12 +18,12 @@
 struct rest;
 
 struct rest_options {
-    const char *pod;        // NULL: "local:2x1x1,hosts=2"
-    uint64_t staging_bytes; // 0: 64 MiB
-    uint64_t history_count; // 0: 1,000
-    size_t change_count;    // 0: the engine's default
-    int64_t stall_after_ns; // 0: nothing is ever stalled
-    struct api_limits limits;
+    const char *pod;          // NULL: "local:2x1x1,hosts=2"
+    uint64_t staging_bytes;   // 0: 64 MiB
+    uint64_t history_count;   // 0: 1,000
+    size_t change_count;      // 0: the engine's default
+    int64_t stall_after_ns;   // 0: nothing is ever stalled
+    struct api_limits limits; // no time passes that is not given
     struct api_answers_limits answers;
     const char *listen; // NULL: 127.0.0.1:0
     const char *token_file;
@@ -85,6 +85,9 @@ const char *rest_text(const json_t *object, const char *member);
 json_t *rest_submit(struct rest *rest, const char *path, const char *json);
 // Waits until an operation is done; gives its event.
 json_t *rest_await(struct rest *rest, const char *op);
+// Waits until the event of an operation is another than this one, which it
+// frees; gives it.
+json_t *rest_await_change(struct rest *rest, json_t *owned_event);
 
 // Without HTTP: allocates 8 bytes on core 0 with that label (NULL: none); gives
 // the operation's number. And waits until an operation is done.

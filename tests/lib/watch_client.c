@@ -15,8 +15,9 @@
 #include <cmocka.h>
 
 #include "tests/lib/http_client.h"
+#include "tests/lib/patience.h"
 
-enum { WATCH_PATIENCE_MS = 30000, WATCH_LINE_BYTES = 256 * 1024 };
+enum { WATCH_LINE_BYTES = 256 * 1024 };
 
 struct watch_client {
     int fd;
@@ -38,7 +39,7 @@ static bool watch_fill(struct watch_client *client)
 
     if (client->used < client->filled)
         return true;
-    assert_int_equal(poll(&poll_fd, 1, WATCH_PATIENCE_MS), 1);
+    assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
     ssize_t got = recv(client->fd, client->bytes, sizeof(client->bytes), 0);
     client->used = 0;
     client->filled = got > 0 ? (size_t)got : 0;

@@ -639,7 +639,7 @@ def walk_reset(podd):
 
 def walk_drain():
     """503: no operation is taken while it drains."""
-    with Server("--dev") as podd:
+    with Server("--dev", "--drain-timeout", "1h") as podd:
         make(podd)
         start_spin(podd)
         podd.process.send_signal(signal.SIGTERM)

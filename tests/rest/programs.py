@@ -46,11 +46,13 @@ def submit(method, path, body=None, kind=None):
 
 
 def done(event):
-    status, text = ask("GET", f"/v1/events/{event['id']}?wait=50s")
-    event = json.loads(text)
-    if status != 200 or not event["done"]:
-        raise RuntimeError(f"{event}")
-    return event
+    while True:
+        status, text = ask("GET", f"/v1/events/{event['id']}?wait=50s")
+        event = json.loads(text)
+        if status != 200:
+            raise RuntimeError(f"{event}")
+        if event["done"]:
+            return event
 
 
 def upload(core, array, shape):
@@ -211,7 +213,7 @@ def check_bad(about):
         if about["where"].startswith("line ") else []
     line = event["error"].get("metadata", {}).get("line")
     if lines and line is not None and int(line) not in lines:
-        return f"line {line}, expected {about['where']}"
+        return f"line {line}, expected {about['where']}: {event['error']}"
     return None
 
 

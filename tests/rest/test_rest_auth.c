@@ -17,6 +17,7 @@
 #include "api/routes.h"
 #include "api/tokens.h"
 #include "tests/lib/http_client.h"
+#include "tests/lib/patience.h"
 #include "tests/lib/rest_pod.h"
 
 #define JSON  "Content-Type: application/json"
@@ -317,10 +318,10 @@ static void test_a_browser_signs_in_and_out(void **state)
 
 // --------------------------------------------------------------------- reload
 
-// Asks until the answer has this status (for up to 20 s).
+// Asks until the answer has this status.
 static void await_status(struct rest *rest, const char *header, long wanted)
 {
-    time_t end = time(NULL) + 20;
+    time_t end = time(NULL) + PATIENCE_S;
     long found = 0;
 
     while (found != wanted && time(NULL) < end)

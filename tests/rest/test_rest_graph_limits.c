@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "api/graph_read.h"
 #include "core/base/str.h"
+#include "tests/lib/patience.h"
 #include "tests/lib/rest_pod.h"
 #include "tests/rest/graph_body.h"
 
@@ -101,8 +103,9 @@ static void await_staging(struct rest *rest, uint64_t wanted)
 {
     uint64_t used = wanted + 1;
     uint64_t max;
+    time_t end = time(NULL) + PATIENCE_S;
 
-    for (int tries = 0; tries < 1000 && used != wanted; tries++) {
+    while (used != wanted && time(NULL) < end) {
         json_decref(rest_json(rest_get(rest, "/v1/events:summary"), 200));
         pod_staging_usage(rest_engine(rest), &used, &max);
     }
@@ -213,7 +216,7 @@ static void *hurry_run(void *arg)
 
     for (int i = 0; i < GRAPHS; i++) {
         struct rest_answer answer =
-            rest_send(hurry->rest, "POST", "/v1/graphs?wait=5", graph);
+            rest_send(hurry->rest, "POST", "/v1/graphs?wait=50", graph);
         hurry->others += answer.status != 201 && answer.status != 410;
         rest_answer_free(&answer);
     }

@@ -75,7 +75,7 @@ static void test_loopback(void **state)
     rest_stop(rest);
 }
 
-// Two connections an address: a third is refused. IPv4 is another socket's.
+// Two connections an address: a third is refused.
 static void test_callers(void **state)
 {
     enum { EACH = 2 };
@@ -93,13 +93,38 @@ static void test_callers(void **state)
     }
     for (size_t i = 0; i <= EACH; i++)
         (void)close(fds[i]);
+    rest_stop(rest);
+}
+
+// IPv4 is another socket's: it has the same port, and its own callers.
+static void test_ip4_is_apart(void **state)
+{
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                  .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(
-        connect(fd, (const struct sockaddr *)&address, sizeof(address)), -1);
+                                  .sin_addr.s_addr = htonl(INADDR_ANY)};
+    socklen_t size = sizeof(address);
+    char listen_at[32];
+
+    (void)state;
+    if (!there_is_ip6())
+        skip();
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(listener >= 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size),
+                     0);
+    unsigned port = ntohs(address.sin_port);
+    (void)snprintf(listen_at, sizeof(listen_at), "[::]:%u", port);
+    struct rest *rest = rest_start(&(struct rest_options){.listen = listen_at});
+    int client = client_connect(port);
+    int served = accept(listener, NULL, NULL);
+    assert_true(served >= 0);
+    int fd = connect_to(port);
+    assert_int_equal(status_of(fd, GET), 200);
     (void)close(fd);
+    (void)close(served);
+    (void)close(client);
+    (void)close(listener);
     rest_stop(rest);
 }
 
@@ -108,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loopback),
         cmocka_unit_test(test_callers),
+        cmocka_unit_test(test_ip4_is_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

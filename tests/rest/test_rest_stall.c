@@ -20,24 +20,18 @@ static int setup(void **state)
     return 0;
 }
 
-// Waits for changes by tags until the event has a member.
+// Waits for changes until the event has a member.
 static json_t *await_member(struct rest *rest, const char *op,
                             const char *member)
 {
     char path[64];
-    (void)snprintf(path, sizeof(path), "/v1/events/%.31s?wait=20s", op);
-    char tag[128] = "If-None-Match: \"none\"";
-    for (;;) {
-        const char *headers[] = {tag, NULL};
-        json_t *event =
-            rest_json(rest_ask(rest, "GET", path, headers, NULL, 0), 200);
-        if (json_object_get(event, member) != NULL)
-            return event;
+    (void)snprintf(path, sizeof(path), "/v1/events/%.31s", op);
+    json_t *event = rest_json(rest_get(rest, path), 200);
+    while (json_object_get(event, member) == NULL) {
         assert_false(json_is_true(json_object_get(event, "done")));
-        (void)snprintf(tag, sizeof(tag), "If-None-Match: \"test-r%.31s\"",
-                       rest_text(event, "revision"));
-        json_decref(event);
+        event = rest_await_change(rest, event);
     }
+    return event;
 }
 
 // Reads a stream of changes until an event of the operation has a member.

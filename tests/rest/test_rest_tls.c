@@ -18,6 +18,7 @@
 #include "api/tls.h"
 #include "tests/lib/certificate.h"
 #include "tests/lib/http_client.h"
+#include "tests/lib/patience.h"
 #include "tests/lib/rest_pod.h"
 
 static char folder[] = "/tmp/podd-tls-XXXXXX";
@@ -174,7 +175,7 @@ static CURLcode visit(const struct rest *rest, const char *ca, long version,
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, version);
     curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 20L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)PATIENCE_S);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop);
     CURLcode code = curl_easy_perform(curl);
     out_name[0] = '\0';
@@ -244,11 +245,11 @@ static void test_silent_handshake(void **state)
     rest_stop(rest);
 }
 
-// Asks until the certificate has this name (for up to 20 s).
+// Asks until the certificate has this name.
 static void await_name(const struct rest *rest, const char *wanted)
 {
     char name[128] = "";
-    time_t end = time(NULL) + 20;
+    time_t end = time(NULL) + PATIENCE_S;
 
     while (strstr(name, wanted) == NULL && time(NULL) < end)
         assert_int_equal(visit(rest, ca_path, CURL_SSLVERSION_TLSv1_2, name),
