@@ -24,10 +24,9 @@ enum {
     LOAD_DROPS = 20,
 };
 
-static struct rest *start(size_t change_count)
+static struct rest *start(void)
 {
-    return rest_start(&(struct rest_options){.history_count = 100000,
-                                             .change_count = change_count});
+    return rest_start(&(struct rest_options){.history_count = 100000});
 }
 
 static unsigned port_of(const struct rest *rest)
@@ -132,7 +131,7 @@ static struct watch_client *reopen(struct rest *rest, const char *cursor,
 
 static void drops_lose_and_repeat_nothing(void **state)
 {
-    struct rest *rest = start(0);
+    struct rest *rest = start();
     struct lives *lives = calloc(1, sizeof(*lives));
     struct producer producer = {
         .rest = rest,
@@ -233,7 +232,7 @@ static void a_snapshot_of_what_moves(void **state)
     static const size_t drops[] = {0, 5};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct rest *rest = start(0);
+        struct rest *rest = start();
         struct producer producer = {.rest = rest,
                                     .count = SNAPSHOT_NEW,
                                     .pause_ns = POD_NS_PER_S / 10000};
@@ -251,7 +250,7 @@ static void a_snapshot_has_all_collections(void **state)
 {
     static const char *const order[] = {"host",  "host",  "buffer", "buffer",
                                         "event", "event", "synced"};
-    struct rest *rest = start(0);
+    struct rest *rest = start();
     (void)state;
     rest_await_number(rest, rest_allocate(rest, NULL));
     rest_await_number(rest, rest_allocate(rest, NULL));
@@ -287,7 +286,7 @@ static struct watch_client *read_nothing(struct rest *rest, const char *target)
 // that were before.
 static void a_slow_reader_gets_the_latest(void **state)
 {
-    struct rest *rest = start(0);
+    struct rest *rest = start();
     struct watch_client *client = read_nothing(rest, "/v1/watch?topics=events");
     unsigned char *done = calloc(SLOW_OPS + 1, 1);
     size_t done_count = 0;
@@ -315,7 +314,11 @@ static void a_slow_reader_gets_the_latest(void **state)
 // One whose place has left the log is told so, and goes on from the present.
 static void a_reader_too_slow_is_told(void **state)
 {
-    struct rest *rest = start(4096);
+    // Of changes that it does not watch it hears by bookmarks.
+    struct rest *rest =
+        rest_start(&(struct rest_options){.history_count = 100000,
+                                          .change_count = 4096,
+                                          .limits = {.bookmark_ns = 50000000}});
     struct watch_client *client = read_nothing(rest, "/v1/watch?topics=events");
     uint64_t last = pod_last_change(rest_engine(rest), false);
     uint64_t at = 0;
@@ -349,7 +352,7 @@ enum { CROWD = 50, CROWD_OPS = 20 };
 
 static void all_read_the_same_bytes(void **state)
 {
-    struct rest *rest = start(0);
+    struct rest *rest = start();
     struct watch_client *crowd[CROWD];
     (void)state;
     for (size_t i = 0; i < CROWD; i++) {
