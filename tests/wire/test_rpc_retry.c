@@ -66,7 +66,7 @@ static bool silent_saw(const struct silent *silent, int kind)
 static void await_readable(int fd)
 {
     struct pollfd waits = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&waits, 1, WAIT_NS * 1000), 1);
+    assert_int_equal(poll(&waits, 1, WAIT_S * 1000), 1);
 }
 
 // Lets a client connect, and reads until it has begun a call.

@@ -106,7 +106,7 @@ static enum pod_code tls_echo(const struct rpc_tls *server,
     void *state = f;
     assert_non_null(f);
     (void)setup_at(f, "127.0.0.1:0", NULL, server, client);
-    call_text(f, "/t.S/Echo", "secret", 10 * POD_NS_PER_S, NULL);
+    call_text(f, "/t.S/Echo", "secret", WAIT_S * POD_NS_PER_S, NULL);
     await(&f->client, &f->client.ended, 1);
     enum pod_code code = f->client.code;
     (void)teardown(&state);
