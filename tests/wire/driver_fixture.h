@@ -123,17 +123,27 @@ static inline bool says(struct fixture *fixture, const char *word)
     return has;
 }
 
+// Waits until the host was lost with that word. A worker that is slow may not
+// be ready before.
+static inline void await_loss(struct fixture *fixture, const char *mode,
+                              const char *word)
+{
+    bool said = false;
+
+    for (int times = 1; !said; times++) {
+        await_lost(fixture, times);
+        said = says(fixture, word);
+        if (!said && !says(fixture, "not ready"))
+            fail_msg("mode %s: \"%s\"", mode, fixture->why);
+    }
+}
+
 static inline void expect_refusal(const char *mode, const char *word)
 {
     struct fixture fixture;
 
     start_so(&fixture, mode, strcmp(mode, "not-ready") == 0);
-    // A worker that is slow may not be ready first.
-    for (int times = 1; !says(&fixture, word); times++) {
-        await_lost(&fixture, times);
-        if (!says(&fixture, word) && !says(&fixture, "not ready"))
-            fail_msg("mode %s: \"%s\"", mode, fixture.why);
-    }
+    await_loss(&fixture, mode, word);
     assert_int_equal(fixture.watch.ready, 0);
     finish(&fixture);
 }
