@@ -43,15 +43,21 @@ static void finish_own(struct own *own)
     near_worker_stop(own->worker);
 }
 
-// The next sign of life that was not on its way yet.
-static void await_beat(struct own *own)
+// Waits for a sign of life that was not on its way yet, and tells of so many
+// open operations: of how many cores, and the load of the first.
+static struct pod_driver_core_load
+await_open(struct own *own, uint64_t operations, size_t *out_cores)
 {
     struct calls_watch *watch = &own->fixture.watch;
 
     pod_mutex_lock(&watch->lock);
-    int beats = watch->beats;
+    int enough = watch->beats + 2;
+    while (watch->beats < enough || watch->open_operations != operations)
+        pod_cond_wait(&watch->changed, &watch->lock);
+    struct pod_driver_core_load load = watch->load;
+    *out_cores = watch->load_cores;
     pod_mutex_unlock(&watch->lock);
-    calls_await(watch, &watch->beats, beats + 2);
+    return load;
 }
 
 static void test_signs_of_life_tell_the_load(void **state)
@@ -62,7 +68,6 @@ static void test_signs_of_life_tell_the_load(void **state)
     (void)state;
     start_own(&own);
     struct pod_driver *driver = own.fixture.driver;
-    const struct calls_watch *watch = &own.fixture.watch;
     // The worker's own numbers lag behind ours from here on.
     calls_allocate(&own.fixture.watch, driver, 101, 0, 4);
     calls_allocate(&own.fixture.watch, driver, 102, 0, 4);
@@ -73,20 +78,19 @@ static void test_signs_of_life_tell_the_load(void **state)
     call = calls_make(&own.fixture.watch, &second, 111);
     calls_execute(driver, &call, 105, 101, 102);
     fake_await_waiting(own.device, 1);
-    await_beat(&own);
-    assert_int_equal(watch->load_cores, 2);
-    assert_int_equal(watch->load.memory_used, 64);
-    assert_true(watch->load.busy);
-    assert_int_equal(watch->load.running, 110);
-    assert_int_equal(watch->open_operations, 2);
+    size_t cores = 0;
+    struct pod_driver_core_load load = await_open(&own, 2, &cores);
+    assert_int_equal(cores, 2);
+    assert_int_equal(load.memory_used, 64);
+    assert_true(load.busy);
+    assert_int_equal(load.running, 110);
     fake_gate(own.device, true);
     assert_int_equal(calls_end(&first), POD_OK);
     assert_int_equal(calls_end(&second), POD_OK);
-    await_beat(&own);
-    assert_false(watch->load.busy);
-    assert_int_equal(watch->load.running, 0);
-    assert_int_equal(watch->load.queued, 0);
-    assert_int_equal(watch->open_operations, 0);
+    load = await_open(&own, 0, &cores);
+    assert_false(load.busy);
+    assert_int_equal(load.running, 0);
+    assert_int_equal(load.queued, 0);
     finish_own(&own);
 }
 
