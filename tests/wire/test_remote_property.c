@@ -70,6 +70,7 @@ static void add_host(struct remote *remote, uint32_t host)
         .host = host,
         .address = near_worker_address(remote->workers[host]),
         // A busy machine is no reason to give a worker up here.
+        .connect_ns = 60 * POD_NS_PER_S,
         .silence_ns = 60 * POD_NS_PER_S,
     };
     struct pod_driver *driver;
