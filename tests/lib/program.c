@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { PROGRAM_MAX_ARGUMENTS = 60, PROGRAM_SECONDS = 20 };
+enum { PROGRAM_MAX_ARGUMENTS = 60, PROGRAM_SECONDS = 60 };
 
 static void program_exec(const char *name, const char *const *arguments,
                          int output)

@@ -338,8 +338,9 @@ class Chaos:
         for core in self.client.collection("cores"):
             expect(core["memory"]["used"] == "0", f"memory of {core}")
             expect(core["queue_depth"] == 0, f"queue of {core}")
+        until(lambda: self.client.metrics()["podd_staging_used_bytes"] == 0,
+              "staging is in use")
         metrics = self.client.metrics()
-        expect(metrics["podd_staging_used_bytes"] == 0, "staging is in use")
         for name, value in metrics.items():
             if name.startswith("podd_operations_open"):
                 expect(value == 0, f"{name} {value}")
@@ -351,9 +352,10 @@ class Chaos:
     def check_usage(self, before):
         until(lambda: self.podd.files() <= before[0] + MORE_FILES,
               "files were closed")
+        until(lambda: self.podd.status("Threads") <= before[1] + MORE_THREADS,
+              "threads have ended")
         after = self.usage()
         print(f"files, threads, KiB: {before} before, {after} after")
-        expect(after[1] <= before[1] + MORE_THREADS, f"threads {after[1]}")
         expect(SLOW or after[2] <= before[2] + MORE_MEMORY_KIB,
                f"memory {before[2]} KiB became {after[2]} KiB")
 

@@ -6,12 +6,10 @@ import resource
 import signal
 import socket
 import struct
-import time
 
 import grpc
-from pod_processes import run_case
+from pod_processes import run_case, until
 from worker_client import (
-    LIMIT,
     Failed,
     Session,
     Stream,
@@ -51,14 +49,6 @@ def codes(outcomes):
 
 def reasons(outcomes):
     return {op: outcome.status.reason for op, outcome in outcomes.items()}
-
-
-def until(check, what):
-    end = time.monotonic() + LIMIT
-    while not check():
-        if time.monotonic() > end:
-            raise Failed(what)
-        time.sleep(0.01)
 
 
 def loaded(c, program, core=0, first=1, replicas=1, format=HLO_PROTO):

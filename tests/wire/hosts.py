@@ -53,7 +53,7 @@ def gang(client, program, cores):
 def last_message(address, cursor, host):
     """What a watcher is told of a host in the end."""
     client = Client(address)
-    page = client.ask("GET", f"/v1/watch?since={cursor}&topics=hosts&wait=20s",
+    page = client.ask("GET", f"/v1/watch?since={cursor}&topics=hosts&wait=50s",
                       accept="application/json")
     told = [change["object"] for change in page["changes"]
             if change["object"]["id"] == host]
@@ -85,7 +85,7 @@ def work(client, program, core):
 def lose_by_delete(client, podd, number, core, kept):
     refused(409, "IN_USE",
             lambda: client.ask("DELETE", f"/v1/hosts/{number}"))
-    drained = client.ask("POST", f"/v1/hosts/{number}:drain?wait=20s")
+    drained = client.ask("POST", f"/v1/hosts/{number}:drain?wait=50s")
     expect(condition(drained, "DRAINED") == ("TRUE", "IDLE"), f"{drained}")
     expect(condition(drained, "SCHEDULABLE") == ("FALSE", "CORDONED"),
            f"{drained}")

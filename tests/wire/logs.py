@@ -7,13 +7,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
-from pod_processes import Failed, Program, run_case
+from pod_processes import LIMIT, Failed, Program, run_case, until
 
-LIMIT = 20  # seconds for anything that should come soon
 FOLDER = tempfile.mkdtemp(prefix="podd-logs-")
 atexit.register(shutil.rmtree, FOLDER, True)
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -80,7 +78,7 @@ def submit(podd, path, body, name, kind="application/json"):
     """An event that has ended, of a request with this id and the trace."""
     joint = "&" if "?" in path else "?"
     status, answer, headers = ask(
-        podd, "POST", f"{path}{joint}wait=20s", body, kind, X_Request_Id=name,
+        podd, "POST", f"{path}{joint}wait=50s", body, kind, X_Request_Id=name,
         traceparent=f"00-{TRACE}-{PARENT}-01", tracestate="vendor=value")
     check(status in (200, 201), status, answer)
     check(headers["X-Request-Id"] == name, "X-Request-Id")
@@ -114,7 +112,7 @@ def check_line(lines, event, worker):
 
 def event_of(podd, operation):
     return json.loads(
-        ask(podd, "GET", f"/v1/events/{operation}?wait=20s")[1])
+        ask(podd, "GET", f"/v1/events/{operation}?wait=50s")[1])
 
 
 def work(podd):
@@ -148,9 +146,7 @@ def work(podd):
 def case_ids_reach_workers():
     worker = Logged("podworker", "--device", "reference")
     podd = Logged("podd", "--dev", "--pod", f"grpc+pod://{worker.address}")
-    until = time.monotonic() + LIMIT
-    while ask(podd, "GET", "/readyz")[0] != 200:
-        check(time.monotonic() < until, "not ready")
+    until(lambda: ask(podd, "GET", "/readyz")[0] == 200, "podd is ready")
     made = work(podd)
     podd.stop()
     worker.stop()
@@ -170,11 +166,11 @@ def case_ids_reach_workers():
 
 def case_ids_without_traces():
     podd = Logged("podd", "--dev")
-    event = json.loads(ask(podd, "POST", "/v1/buffers?wait=9s", {
+    event = json.loads(ask(podd, "POST", "/v1/buffers?wait=50s", {
         "core": 0, "bytes": "8"}, X_Request_Id="a b")[1])
     check(re.fullmatch("[0-9a-f]{16}", event["request_id"]), event)
     check("trace_id" not in event and "span_id" not in event, event)
-    malformed = json.loads(ask(podd, "POST", "/v1/buffers?wait=9s", {
+    malformed = json.loads(ask(podd, "POST", "/v1/buffers?wait=50s", {
         "core": 0, "bytes": "8"}, traceparent=f"00-{'0' * 32}-{PARENT}-01")[1])
     check("trace_id" not in malformed, malformed)
     podd.stop()
@@ -205,7 +201,7 @@ def busy(podd, token):
     ask(podd, "POST", "/v1/programs", "HloModule \x01\u2028\U0001F600",
         "text/x-hlo", **headers)
     ask(podd, "POST", "/v1/hosts/1:cordon", **headers)
-    ask(podd, "POST", "/v1/pod:reset?wait=20s", **headers)
+    ask(podd, "POST", "/v1/pod:reset?wait=50s", **headers)
 
 
 def case_lines():
@@ -294,7 +290,7 @@ def case_levels():
     for each in [podd, *blinds]:
         for _ in range(20):
             check(ask(each, "GET", "/v1/pod")[0] == 200, "no answer")
-        check(ask(each, "POST", "/v1/programs?wait=9s", "HloModule x\nENTRY",
+        check(ask(each, "POST", "/v1/programs?wait=50s", "HloModule x\nENTRY",
                   "text/x-hlo")[0] == 201, "no answer")
     podd.stop()
     for blind in blinds:

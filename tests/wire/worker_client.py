@@ -7,7 +7,7 @@ import tempfile
 import threading
 
 import grpc
-from pod_processes import Failed, Program
+from pod_processes import LIMIT, Failed, Program
 
 GENERATED = tempfile.TemporaryDirectory(prefix="podd-test-")
 PROTOS = ["tpu_driver", "tpu_service", "xla", "pod_worker"]
@@ -21,7 +21,6 @@ import pod_worker_pb2 as W  # noqa: E402
 import tpu_service_pb2 as S  # noqa: E402
 import xla_pb2 as X  # noqa: E402
 
-LIMIT = 20  # seconds for anything that should come at once
 E = S.StreamRequest.Entry
 OPTIONS = [
     ("grpc.max_receive_message_length", -1),
