@@ -26,7 +26,22 @@ static bool fake_worker_spawn(struct fake_worker *worker,
     return failed == 0;
 }
 
-static bool fake_worker_listens(struct fake_worker *worker, int input)
+// No other test listens at the address of this one, so a port is still free
+// there when a worker comes back. Certificates are for another.
+static void fake_worker_ip(const struct fake_worker_tls *tls, char *out_ip,
+                           size_t size)
+{
+    unsigned number = (unsigned)getpid() + (1U << 16);
+
+    if (tls->cert != NULL)
+        snprintf(out_ip, size, "127.0.0.1");
+    else
+        snprintf(out_ip, size, "127.%u.%u.%u", number >> 16 & 255,
+                 number >> 8 & 255, number & 255);
+}
+
+static bool fake_worker_listens(struct fake_worker *worker, const char *ip,
+                                int input)
 {
     FILE *lines = fdopen(input, "r");
     char line[128];
@@ -36,7 +51,7 @@ static bool fake_worker_listens(struct fake_worker *worker, int input)
     bool came = fgets(line, sizeof(line), lines) != NULL &&
                 sscanf(line, "listening on %d", &worker->port) == 1;
     (void)fclose(lines);
-    snprintf(worker->address, sizeof(worker->address), "127.0.0.1:%d",
+    snprintf(worker->address, sizeof(worker->address), "%s:%d", ip,
              worker->port);
     return came && worker->port > 0;
 }
@@ -44,6 +59,7 @@ static bool fake_worker_listens(struct fake_worker *worker, int input)
 bool fake_worker_start_tls(struct fake_worker *worker, const char *mode,
                            int port, const struct fake_worker_tls *tls)
 {
+    char ip[16];
     char address[32];
     int ends[2];
     // The packages of the system are those of its own python.
@@ -58,12 +74,13 @@ bool fake_worker_start_tls(struct fake_worker *worker, const char *mode,
                                 NULL};
 
     *worker = (struct fake_worker){.pid = -1};
-    snprintf(address, sizeof(address), "127.0.0.1:%d", port);
+    fake_worker_ip(tls, ip, sizeof(ip));
+    snprintf(address, sizeof(address), "%s:%d", ip, port);
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
     bool spawned = fake_worker_spawn(worker, argv, ends[1]);
     (void)close(ends[1]);
-    bool listens = fake_worker_listens(worker, ends[0]);
+    bool listens = fake_worker_listens(worker, ip, ends[0]);
     if (!spawned || !listens)
         printf("the fake worker did not start in mode %s\n", mode);
     return spawned && listens;

@@ -9,7 +9,7 @@
 struct fake_worker {
     pid_t pid;
     int port;
-    char address[32]; // "127.0.0.1:PORT"
+    char address[32]; // IP:PORT
 };
 
 // PEM files: its certificate and key, and who signs its clients'; NULL: none.
@@ -19,7 +19,7 @@ struct fake_worker_tls {
     const char *client_ca;
 };
 
-// Starts it in a mode (see the script), at a port of 127.0.0.1 (0 picks one),
+// Starts it in a mode (see the script), at a port of loopback (0 picks one),
 // and waits until it listens. False: it did not come up; says why.
 bool fake_worker_start(struct fake_worker *worker, const char *mode, int port);
 bool fake_worker_start_tls(struct fake_worker *worker, const char *mode,

@@ -20,7 +20,7 @@ import time
 import traceback
 
 from pod_processes import (Client, Program, Refused, all_reduce_program,
-                           expect, sum_program, until)
+                           expect, own_address, sum_program, until)
 
 SLOW = "POD_SLOW" in os.environ
 ROUNDS = int(os.environ.get("POD_CHAOS_ROUNDS", "24" if SLOW else "100"))
@@ -48,7 +48,7 @@ class Host:
         self.flags = ["--cores-per-chip", str(CORES), "--latency", "1ms",
                       "--log-level", "error"]
         self.longest = 0  # until the pod saw that it was stopped, seconds
-        self.program = self.start("127.0.0.1:0")
+        self.program = self.start(own_address() + ":0")
         self.address = self.program.address
 
     def start(self, listen):

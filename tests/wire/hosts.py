@@ -7,12 +7,13 @@ import resource
 import signal
 
 from pod_processes import (Client, Program, Refused, all_reduce_program,
-                           expect, run_case, until)
+                           expect, own_address, run_case, until)
 
 ROUNDS = 10  # of adding and removing; each adds threads that must end
 MORE_THREADS = 8  # of gRPC, which come and go
-WORKER = ("--listen", "127.0.0.1:0", "--cores-per-chip", "1", "--log-level",
-          "error")
+FLAGS = ("--cores-per-chip", "1", "--log-level", "error")
+WORKER = ("--listen", "127.0.0.1:0", *FLAGS)
+RETURNS = ("--listen", own_address() + ":0", *FLAGS)
 
 
 def refused(status, reason, ask):
@@ -104,7 +105,7 @@ def lose_by_delete(client, podd, number, core, kept):
 
 def kill_and_return(client, number):
     """kill -9 of an added worker, which then comes back at its address."""
-    worker = Program("podworker", *WORKER)
+    worker = Program("podworker", *RETURNS)
     core = join(client, worker, number)
     lost = client.upload(core, [1, 2, 3])
     expect(client.read(lost) == [1, 2, 3], "it does not keep data")
@@ -116,7 +117,7 @@ def kill_and_return(client, number):
     pod = client.ask("GET", "/v1/pod")
     expect(condition(pod, "READY") == ("FALSE", "HOSTS_MISSING"),
            f"{pod['conditions']}")
-    again = Program("podworker", "--listen", worker.address, *WORKER[2:])
+    again = Program("podworker", "--listen", worker.address, *FLAGS)
     client.await_host(number)
     expect(core_of(client, number) == core, "its core has another number")
     expect(client.read(client.upload(core, [4])) == [4], "it is of no use")
@@ -168,22 +169,22 @@ def end_at_work(client, number, how, code, reason):
     client.ask("DELETE", f"/v1/hosts/{number}?force=true")
 
 
-def two_names(client, worker, number):
-    """A worker serves one host, whatever it is called."""
+def two_names(client, worker, first, number):
+    """A worker serves one host, the first, whatever it is called."""
     port = worker.address.rsplit(":", 1)[1]
     made = client.ask("POST", "/v1/hosts", {"address": f"localhost:{port}"})
     expect(made["id"] == number, f"{made} is not host {number}")
     client.await_host(number, lambda state: state == "LOST")
     error = client.host(number)["error"]
-    expect(f"this worker already serves host {number - 1}, which has the address "
+    expect(f"this worker already serves host {first}, which has the address "
            f"{worker.address}" in str(error), f"{error}")
     client.ask("DELETE", f"/v1/hosts/{number}")
-    expect(client.host(number - 1)["state"] == "READY", "the first is lost")
+    expect(client.host(first)["state"] == "READY", "the first is lost")
 
 
 def case_no_descriptor_left():
     """podd has none for its only worker, which has just come back."""
-    worker = Program("podworker", *WORKER)
+    worker = Program("podworker", *RETURNS)
     podd = Program("podd", "--dev", "--listen", "127.0.0.1:0", "--log-level",
                    "error", "--pod", "grpc+pod://" + worker.address)
     client = Client(podd.address)
@@ -193,7 +194,7 @@ def case_no_descriptor_left():
     files = (podd.process.pid, resource.RLIMIT_NOFILE)
     before = resource.prlimit(*files)
     resource.prlimit(*files, (3, before[1]))
-    again = Program("podworker", "--listen", worker.address, *WORKER[2:])
+    again = Program("podworker", "--listen", worker.address, *FLAGS)
     until(lambda: "open files" in str(client.host(0)["error"]),
           "podd has no descriptor")
     resource.prlimit(*files, before)
@@ -228,7 +229,7 @@ def case_come_and_go():
           "threads end")
     again = kill_and_return(client, 4 + ROUNDS)
     drain(client, 4 + ROUNDS)
-    two_names(client, again, 5 + ROUNDS)
+    two_names(client, workers[1], 1, 5 + ROUNDS)
     end_at_work(client, 6 + ROUNDS, signal.SIGTERM, 0, "the worker was stopped")
     end_at_work(client, 7 + ROUNDS, signal.SIGKILL, -signal.SIGKILL,
                 "the connection broke")

@@ -56,6 +56,12 @@ def _end_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def own_address():
+    """Of loopback, at which no other test listens: a port is still free there
+    when what listened at it comes back."""
+    return "127.{}.{}.{}".format(*(os.getpid() + (1 << 16)).to_bytes(3, "big"))
+
+
 def binary(name):
     """The path of a program that was built."""
     return os.path.join(os.environ.get("POD_BUILD", "build"), name)
