@@ -95,7 +95,7 @@ $(GEN)/contract.c: api/openapi.yaml api/openapi.py
 	@mkdir -p $(GEN)
 	$(Q)$(PYTHON) api/openapi.py $< > $@
 
-$(B)/obj/gen/%.o: $(GEN)/%.c
+$(B)/obj/gen/%.o: $(GEN)/%.c | $(GEN_H)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE_GEN)
 
