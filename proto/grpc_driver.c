@@ -209,14 +209,25 @@ static void gd_step_beat_locked(struct gd *driver)
         gd_lose_locked(driver, link, &err);
 }
 
+// Whoever looks this late has stood still, as has the whole process or machine,
+// and does not know yet what has come meanwhile.
+static bool gd_stood_still(const struct gd *driver, int64_t now_ns)
+{
+    return now_ns - driver->next_ns > driver->times.heartbeat_ns / 2;
+}
+
 // The call has a deadline too, but gRPC does not give it back while its bytes
 // wait behind others for a worker that reads nothing.
 static void gd_step_silence_locked(struct gd *driver)
 {
-    int64_t silent_ns = gd_now() - driver->heard_ns;
+    int64_t now_ns = gd_now();
     struct pod_err err;
 
-    if (silent_ns < driver->times.silence_ns) { // it is busy, but alive
+    if (gd_stood_still(driver, now_ns)) {
+        driver->next_ns = pod_time_add(now_ns, driver->times.silence_ns);
+        return;
+    }
+    if (now_ns - driver->heard_ns < driver->times.silence_ns) { // it is busy
         driver->next_ns =
             pod_time_add(driver->heard_ns, driver->times.silence_ns);
         return;

@@ -44,9 +44,11 @@ struct pod_grpc_options {
     uint32_t host;       // its number in the pod
     const char *address; // "host:port", "[::1]:port", "unix:PATH"; copied
     // All 0: the defaults in brackets.
-    int64_t connect_ns;     // longest an attempt may take [3 s]
-    int64_t heartbeat_ns;   // between signs of life asked for [1 s]
-    int64_t silence_ns;     // without any sign it is lost [4 s]
+    int64_t connect_ns;   // longest an attempt may take [3 s]
+    int64_t heartbeat_ns; // between signs of life asked for [1 s]
+    // Without any sign for so long it is lost, unless this process stood still
+    // itself when it had to look [4 s].
+    int64_t silence_ns;
     int64_t backoff_min_ns; // between attempts, doubling [0.2 s]
     int64_t backoff_max_ns; // up to this [2 s]
 };

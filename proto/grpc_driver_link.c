@@ -142,15 +142,11 @@ void gd_link_beaten_locked(struct gd_link *link, const struct rpc_reply *reply)
         driver->heard_ns = now_ns;
         driver->beat_came = true;
         driver->next_ns = pod_time_add(now_ns, driver->times.heartbeat_ns);
-    } else if (reply->code == POD_DEADLINE_EXCEEDED &&
-               now_ns - driver->heard_ns < driver->times.silence_ns) {
-        // It is busy, but it said something else: ask again, and watch on.
+    } else if (reply->code == POD_DEADLINE_EXCEEDED) {
+        // It is busy, or nobody looked for the answer: ask again, and watch on.
         driver->next_ns = now_ns;
     } else {
-        if (reply->code == POD_DEADLINE_EXCEEDED)
-            gd_link_explain_silence(link, &err);
-        else
-            gd_link_explain(link, reply->code, reply->text, &err);
+        gd_link_explain(link, reply->code, reply->text, &err);
         gd_lose_locked(driver, link, &err);
     }
     pod_cond_broadcast(&driver->wake);

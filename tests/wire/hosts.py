@@ -5,10 +5,12 @@ usage: hosts.py CASE    Environment: POD_BUILD.
 """
 import resource
 import signal
+import time
 
 from pod_processes import (Client, Program, Refused, all_reduce_program,
                            expect, own_address, run_case, until)
 
+ASKED, SILENT = 1, 4  # seconds: podd asks, and gives up who does not answer
 ROUNDS = 10  # of adding and removing; each adds threads that must end
 MORE_THREADS = 8  # of gRPC, which come and go
 FLAGS = ("--cores-per-chip", "1", "--log-level", "error")
@@ -218,6 +220,40 @@ def case_no_descriptor_left():
     client.await_host(0)
     podd.stop()
     again.stop()
+
+
+def stand_still(client, podd, worker):
+    """Both do, until a sign of life that was asked for is long overdue. False:
+    the worker alone did so for too long."""
+    begun = time.monotonic()
+    worker.signal(signal.SIGSTOP)
+    time.sleep(1.5 * ASKED)
+    before = client.host(0)["last_heartbeat"]
+    podd.signal(signal.SIGSTOP)
+    alone = time.monotonic() - begun
+    time.sleep(SILENT)
+    worker.signal(signal.SIGCONT)
+    podd.signal(signal.SIGCONT)
+    until(lambda: client.host(0)["last_heartbeat"] != before, "a sign of life")
+    return alone < SILENT - ASKED
+
+
+def case_machine_stands_still():
+    """Nobody is lost because podd did not hear of a worker meanwhile."""
+    worker = Program("podworker", *WORKER)
+    podd = Program("podd", "--dev", "--listen", "127.0.0.1:0", "--log-level",
+                   "error", "--pod", "grpc+pod://" + worker.address)
+    client = Client(podd.address)
+    before = after = None
+    for _ in range(10):
+        client.await_host(0)
+        before = client.host(0)["incarnation"]
+        if stand_still(client, podd, worker):
+            after = client.host(0)["incarnation"]
+            break
+    expect(before == after, f"{before} became {after}")
+    podd.stop()
+    worker.stop()
 
 
 def case_come_and_go():

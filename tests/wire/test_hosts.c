@@ -23,11 +23,19 @@ static void test_no_descriptor_left(void **state)
         test_script_run("tests/wire/hosts.py", "no_descriptor_left"), 0);
 }
 
+static void test_machine_stands_still(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        test_script_run("tests/wire/hosts.py", "machine_stands_still"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hosts_come_and_go),
         cmocka_unit_test(test_no_descriptor_left),
+        cmocka_unit_test(test_machine_stands_still),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
