@@ -351,7 +351,7 @@ json_t *rest_submit(struct rest *rest, const char *path, const char *json)
 json_t *rest_await(struct rest *rest, const char *op)
 {
     char path[128];
-    (void)snprintf(path, sizeof(path), "/v1/events/%s?wait=30s", op);
+    (void)snprintf(path, sizeof(path), "/v1/events/%s?wait=50s", op);
     time_t end = time(NULL) + PATIENCE_S;
     json_t *event = NULL;
     do {
@@ -369,7 +369,7 @@ json_t *rest_await_change(struct rest *rest, json_t *owned_event)
     char path[128];
     char tag[128];
     const char *headers[] = {tag, NULL};
-    (void)snprintf(path, sizeof(path), "/v1/events/%s?wait=30s",
+    (void)snprintf(path, sizeof(path), "/v1/events/%s?wait=50s",
                    rest_text(owned_event, "id"));
     (void)snprintf(tag, sizeof(tag), "If-None-Match: \"test-r%s\"",
                    rest_text(owned_event, "revision"));

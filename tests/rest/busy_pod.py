@@ -62,7 +62,7 @@ class BusyPod:
 
     def started(self, event):
         """The event once it runs."""
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 60
         while event["state"] != "RUNNING":
             if event["done"] or time.monotonic() > limit:
                 raise RuntimeError(event)

@@ -317,9 +317,9 @@ def walk_expired():
     """410: a history of one operation."""
     with Server("--dev", "--history-count", "1") as podd:
         for _ in range(4):
-            buffer = podd.ask("POST", "/v1/buffers", "?wait=20s",
+            buffer = podd.ask("POST", "/v1/buffers", "?wait=50s",
                               body={"core": 0, "bytes": 4})["buffer"]
-            podd.ask("DELETE", "/v1/buffers/{id}", "?wait=20s", id=buffer)
+            podd.ask("DELETE", "/v1/buffers/{id}", "?wait=50s", id=buffer)
         host = podd.ask("POST", "/v1/hosts", expect=201)["id"]
         core = await_core(podd, host)
         podd.ask("DELETE", "/v1/hosts/{n}", n=host, expect=204)
@@ -345,16 +345,16 @@ def await_core(podd, host):
 
 def make(podd):
     """Things that the rest of the walk works on."""
-    podd.buffer = podd.ask("POST", "/v1/buffers", "?wait=20s", expect=201, body={
+    podd.buffer = podd.ask("POST", "/v1/buffers", "?wait=50s", expect=201, body={
         "core": 0, "shape": "s32[]", "values": 7, "name": "seven",
         "labels": {"k": "v"}})["buffer"]
-    compiled = podd.ask("POST", "/v1/programs", "?wait=20s&load=0&name=add",
+    compiled = podd.ask("POST", "/v1/programs", "?wait=50s&load=0&name=add",
                         body=ADD.encode(), kind="text/x-hlo", expect=201)
     podd.program, podd.load = compiled["program"], compiled["loads"][0]
-    podd.graph = podd.ask("POST", "/v1/graphs", "?wait=20s", expect=201, body={
+    podd.graph = podd.ask("POST", "/v1/graphs", "?wait=50s", expect=201, body={
         "ops": [{"ref": "a", "op": "allocate", "core": 0, "bytes": "8"}]
     })["graph"]
-    spin = podd.ask("POST", "/v1/programs", "?wait=20s&load=0",
+    spin = podd.ask("POST", "/v1/programs", "?wait=50s&load=0",
                     body=ENDLESS.encode(), kind="text/x-hlo")
     podd.spin = spin["loads"][0]
     REAL.update(op="op-1", buffers=podd.buffer, programs=podd.program,
@@ -418,7 +418,7 @@ def walk_hosts(podd):
                     expect=201)["id"]
     podd.ask("POST", "/v1/hosts", body={"address": "other:1"}, expect=422)
     core = await_core(podd, host)
-    podd.ask("POST", "/v1/buffers", "?wait=20s", expect=201,
+    podd.ask("POST", "/v1/buffers", "?wait=50s", expect=201,
              body={"core": core, "bytes": 4})
     podd.ask("DELETE", "/v1/hosts/{n}", n=host, expect=409)
     podd.ask("DELETE", "/v1/hosts/{n}", "?force=true", n=host, expect=204)
@@ -446,29 +446,29 @@ def walk_buffers(podd):
     podd.ask("POST", buffers, body={"core": 0, "shape": "f32["}, expect=422)
     npy = io.BytesIO()
     numpy.save(npy, numpy.arange(4, dtype=numpy.float32))
-    podd.ask("POST", buffers, "?core=0&wait=20s", body=npy.getvalue(),
+    podd.ask("POST", buffers, "?core=0&wait=50s", body=npy.getvalue(),
              kind="application/x-npy", expect=201)
-    other = podd.ask("POST", buffers, "?wait=20s", body={
+    other = podd.ask("POST", buffers, "?wait=50s", body={
         "core": 1, "shape": {"element_type": "S32", "dimensions": []},
         "fill": 3})["buffer"]
-    pair = podd.ask("POST", buffers, "?wait=20s", expect=201,
+    pair = podd.ask("POST", buffers, "?wait=50s", expect=201,
                     body={"tuple": [podd.buffer]})["buffer"]
     podd.ask("GET", one, id=pair, expect=200)
     podd.ask("GET", data, id=pair, expect=422)
     podd.ask("DELETE", one, id=podd.buffer, expect=409)
-    podd.ask("DELETE", one, "?wait=20s", id=pair, expect=200)
+    podd.ask("DELETE", one, "?wait=50s", id=pair, expect=200)
     podd.ask("POST", one + ":copy", body={"to": other}, id=podd.buffer, expect=202)
-    podd.ask("POST", one + ":copy", "?wait=20s", body={"to": other},
+    podd.ask("POST", one + ":copy", "?wait=50s", body={"to": other},
              id=podd.buffer, expect=200)
     podd.ask("POST", one + ":copy", body={"to": f"buf-{NEVER}"}, id=podd.buffer,
              expect=422)
     podd.ask("PUT", data, id=other, body=bytes(4), kind=octets, expect=202)
-    podd.ask("PUT", data, "?wait=20s", id=other, body={"values": 5}, expect=200)
+    podd.ask("PUT", data, "?wait=50s", id=other, body={"values": 5}, expect=200)
     podd.ask("PUT", data, id=other, body={"values": 1 << 40}, expect=422)
     walk_data(podd, data, podd.buffer)
     podd.ask("DELETE", one, id=other, query=f"?after=op-{NEVER}", expect=422)
     podd.ask("DELETE", one, id=other, expect=202)
-    podd.ask("DELETE", one, "?wait=20s", id=other, expect=200)
+    podd.ask("DELETE", one, "?wait=50s", id=other, expect=200)
     podd.ask("PUT", data, id=other, body=bytes(4), kind=octets, expect=409)
     podd.ask("POST", one + ":copy", body={"to": podd.buffer}, id=other, expect=409)
     podd.ask("GET", data, id=other, expect=409)
@@ -508,7 +508,7 @@ def walk_programs(podd):
     podd.ask("GET", one, id=podd.program, expect=200)
     podd.ask("GET", one + "/shape", id=podd.program, expect=200)
     podd.ask("DELETE", one, id=podd.program, expect=409)
-    bad = podd.ask("POST", programs, "?wait=20s", body=b"HloModule",
+    bad = podd.ask("POST", programs, "?wait=50s", body=b"HloModule",
                    kind="text/x-hlo", expect=201)
     podd.ask("GET", one + "/shape", id=bad["program"], expect=409)
     late = podd.ask("POST", programs, body=ADD.replace("add", "late", 1).encode(),
@@ -519,20 +519,20 @@ def walk_programs(podd):
              kind="text/x-hlo", expect=422)
     podd.ask("DELETE", one, f"?after=op-{NEVER}", id=bad["program"], expect=422)
     podd.ask("DELETE", one, id=bad["program"], expect=202)
-    podd.ask("DELETE", one, "?wait=20s", id=bad["program"], expect=200)
+    podd.ask("DELETE", one, "?wait=50s", id=bad["program"], expect=200)
 
 
 def walk_loads(podd):
     loads, one = "/v1/loads", "/v1/loads/{id}"
     request = {"program": podd.program, "core": 1}
     podd.ask("POST", loads, body=request, expect=202)
-    load = podd.ask("POST", loads, "?wait=20s", body=request, expect=201)["load"]
+    load = podd.ask("POST", loads, "?wait=50s", body=request, expect=201)["load"]
     podd.ask("POST", loads, body={"program": f"prog-{NEVER}", "core": 0},
              expect=422)
     podd.ask("GET", one, id=load, expect=200)
     podd.ask("DELETE", one, f"?after=op-{NEVER}", id=load, expect=422)
     podd.ask("DELETE", one, id=load, expect=202)
-    podd.ask("DELETE", one, "?wait=20s", id=load, expect=200)
+    podd.ask("DELETE", one, "?wait=50s", id=load, expect=200)
     podd.ask("POST", "/v1/executions", body={"load": load}, expect=409)
 
 
@@ -592,8 +592,8 @@ def walk_waits(podd):
     podd.ask("GET", "/v1/events/{op}", op=read, expect=200)
     podd.ask("POST", "/v1/events/{op}:cancel", op=podd.running, expect=202)
     podd.ask("POST", "/v1/events/{op}:cancel", op=podd.running, expect=200)
-    podd.ask("GET", "/v1/events/{op}", "?wait=20s", op=podd.running, expect=200)
-    podd.ask("GET", "/v1/events/{op}", "?wait=20s", op=read, expect=200)
+    podd.ask("GET", "/v1/events/{op}", "?wait=50s", op=podd.running, expect=200)
+    podd.ask("GET", "/v1/events/{op}", "?wait=50s", op=read, expect=200)
     podd.ask("GET", "/v1/events/{op}/data", op=read, expect=409)
     podd.ask("DELETE", "/v1/events/{op}/data", op=read)
     walk_running_graph(podd)
@@ -616,7 +616,7 @@ def walk_running_graph(podd):
 
 def walk_loss(podd):
     """A host goes away with what it has."""
-    execute = podd.ask("POST", "/v1/executions", "?wait=20s", expect=200, body={
+    execute = podd.ask("POST", "/v1/executions", "?wait=50s", expect=200, body={
         "load": podd.load, "inputs": [podd.buffer]})
     read = podd.ask("GET", "/v1/buffers/{id}/data", id=podd.buffer, expect=202,
                     headers={"Prefer": "respond-async"})["id"]
@@ -629,20 +629,20 @@ def walk_loss(podd):
              kind="text/x-hlo", expect=409)
     running = start_spin(podd)["id"]
     podd.ask("POST", "/v1/hosts/{n}:reconnect", n=0, expect=200)
-    podd.ask("GET", "/v1/events/{op}", "?wait=20s", op=running, expect=200)
+    podd.ask("GET", "/v1/events/{op}", "?wait=50s", op=running, expect=200)
     out = execute["outputs"][0]
     podd.ask("GET", "/v1/buffers/{id}/data", id=out, expect=502)
-    read = podd.ask("GET", "/v1/buffers/{id}/data", "?wait=20s", id=out,
+    read = podd.ask("GET", "/v1/buffers/{id}/data", "?wait=50s", id=out,
                     headers={"Prefer": "respond-async"})["id"]
     podd.ask("GET", "/v1/events/{op}/data", op=read, expect=502)
-    podd.ask("DELETE", "/v1/loads/{id}", "?wait=20s", id=podd.load)
+    podd.ask("DELETE", "/v1/loads/{id}", "?wait=50s", id=podd.load)
     podd.ask("DELETE", "/v1/loads/{id}", id=podd.load)
 
 
 def walk_reset(podd):
     podd.ask("POST", "/v1/pod:reset", body={"labels": {"": "x"}}, expect=422)
     podd.ask("POST", "/v1/pod:reset", expect=202)
-    podd.ask("POST", "/v1/pod:reset", "?wait=20s", expect=200)
+    podd.ask("POST", "/v1/pod:reset", "?wait=50s", expect=200)
     for path in ("buffers", "programs", "loads", "graphs", "events"):
         podd.ask("GET", f"/v1/{path}", expect=200)
 

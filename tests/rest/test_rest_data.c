@@ -348,7 +348,7 @@ static void a_digest_of_many_slices(void **state)
         "sha-256=:EG8GR64QplFrGrKWgDgWHih+9A0bIsoEdTHtdo5ZTvE=:";
     // Its bytes are held until it is done.
     char waiting[96];
-    (void)snprintf(waiting, sizeof(waiting), "%s?wait=20s", path);
+    (void)snprintf(waiting, sizeof(waiting), "%s?wait=50s", path);
     json_decref(rest_json(put(rest, waiting, octets, right, bytes, SIZE), 200));
     bytes[SIZE - 1] = 1;
     rest_is_problem(put(rest, path, octets, right, bytes, SIZE), 400,
@@ -378,7 +378,7 @@ static void empty_arrays_and_scalars(void **state)
     is_bytes(rest_get(rest, path), 200, "", 0);
     // Nothing was moved, and the event says so.
     char waiting[96];
-    (void)snprintf(waiting, sizeof(waiting), "%s?wait=30s", path);
+    (void)snprintf(waiting, sizeof(waiting), "%s?wait=50s", path);
     json_t *event = rest_json(put(rest, waiting, octets, NULL, "", 0), 200);
     assert_string_equal(rest_text(event, "bytes"), "0");
     assert_string_equal(rest_text(json_object_get(event, "result"), "bytes"),
@@ -400,7 +400,7 @@ static void put_whole(struct rest *rest, const char *data, const char *type,
 {
     char path[80];
 
-    (void)snprintf(path, sizeof(path), "%s?wait=30s", data);
+    (void)snprintf(path, sizeof(path), "%s?wait=50s", data);
     json_t *event = rest_json(put(rest, path, type, NULL, bytes, size), 200);
     assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
     json_decref(event);

@@ -89,18 +89,18 @@ static void tags_of_a_finished_event(void **state)
     for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
         (void)snprintf(header, sizeof(header), "If-None-Match: %s%s", before[i],
                        tag);
-        struct rest_answer answer = get_event(rest, op, "?wait=20s", header);
+        struct rest_answer answer = get_event(rest, op, "?wait=50s", header);
         assert_int_equal(answer.status, 304);
         assert_int_equal(answer.size, 0);
         assert_string_equal(rest_header(&answer, "ETag"), tag);
         rest_answer_free(&answer);
     }
     struct rest_answer answer =
-        get_event(rest, op, "?wait=20s", "If-None-Match: *");
+        get_event(rest, op, "?wait=50s", "If-None-Match: *");
     assert_int_equal(answer.status, 304);
     rest_answer_free(&answer);
     json_decref(rest_json(
-        get_event(rest, op, "?wait=20s", "If-None-Match: \"test-r0\""), 200));
+        get_event(rest, op, "?wait=50s", "If-None-Match: \"test-r0\""), 200));
     answer = rest_ask(rest, "HEAD", "/v1/events/op-1", NULL, NULL, 0);
     assert_int_equal(answer.status, 200);
     assert_non_null(rest_header(&answer, "ETag"));
@@ -130,7 +130,7 @@ static void waits_that_run_out(void **state)
     rest_answer_free(&answer);
     rest_spin_stop(rest, op);
     // The change is news at once.
-    json_decref(rest_json(get_event(rest, op, "?wait=20s", header), 200));
+    json_decref(rest_json(get_event(rest, op, "?wait=50s", header), 200));
 }
 
 static void bad_waits_are_refused(void **state)
@@ -182,7 +182,7 @@ static void submitting_and_waiting(void **state)
     assert_string_equal(rest_header(&answer, "Location"), place);
     json_decref(rest_json(answer, 202));
     json_t *event =
-        rest_json(rest_send(rest, "POST", "/v1/buffers?wait=20s", body), 201);
+        rest_json(rest_send(rest, "POST", "/v1/buffers?wait=50s", body), 201);
     assert_true(json_is_true(json_object_get(event, "done")));
     json_decref(event);
     static const char *const headers[] = {"Content-Type: application/json",
@@ -286,7 +286,7 @@ static void events_wait_any_and_all(void **state)
     const char *quick_id = rest_text(quick, "id");
     (void)snprintf(body, sizeof(body),
                    "{\"ids\":[\"%s\",\"%s\",\"%s\"],\"mode\":\"ANY\","
-                   "\"wait\":\"20s\"}",
+                   "\"wait\":\"50s\"}",
                    op, quick_id, op);
     json_t *answer =
         rest_json(rest_send(rest, "POST", "/v1/events:wait", body), 200);
@@ -307,7 +307,7 @@ static void events_wait_any_and_all(void **state)
     rest_spin_stop(rest, op);
     (void)snprintf(body, sizeof(body),
                    "{\"ids\":[\"%s\",\"%s\"],\"mode\":\"ALL\","
-                   "\"wait\":\"20s\"}",
+                   "\"wait\":\"50s\"}",
                    op, quick_id);
     answer = rest_json(rest_send(rest, "POST", "/v1/events:wait", body), 200);
     assert_true(json_is_true(json_object_get(answer, "done")));

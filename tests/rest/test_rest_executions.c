@@ -330,7 +330,7 @@ static void a_failing_program_is_told_in_its_event(void **state)
 {
     struct rest *rest = *state;
     json_t *event =
-        rest_json(compile(rest, "?wait=20s&name=broken", bad_program), 201);
+        rest_json(compile(rest, "?wait=50s&name=broken", bad_program), 201);
     assert_string_equal(rest_text(event, "state"), "FAILED");
     const json_t *error = json_object_get(event, "error");
     assert_string_equal(rest_text(json_object_get(error, "metadata"), "line"),
@@ -367,14 +367,14 @@ static void programs_in_use_stay(void **state)
     rest_is_problem(ask(rest, "DELETE", "programs", program, ""), 409,
                     "IN_USE");
     json_t *event =
-        rest_json(ask(rest, "DELETE", "loads", loaded, "?wait=20s"), 200);
+        rest_json(ask(rest, "DELETE", "loads", loaded, "?wait=50s"), 200);
     assert_string_equal(rest_text(event, "kind"), "UNLOAD");
     json_t *again = rest_json(ask(rest, "DELETE", "loads", loaded, ""), 200);
     assert_string_equal(rest_text(again, "id"), rest_text(event, "id"));
     json_decref(again);
     json_decref(event);
     event =
-        rest_json(ask(rest, "DELETE", "programs", program, "?wait=20s"), 200);
+        rest_json(ask(rest, "DELETE", "programs", program, "?wait=50s"), 200);
     assert_string_equal(rest_text(event, "kind"), "FREE");
     json_decref(event);
     rest_is_problem(ask(rest, "GET", "programs", program, "/shape"), 409,

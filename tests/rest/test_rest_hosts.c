@@ -219,7 +219,7 @@ static void the_last_message_says_removed(void **state)
                  headers, NULL, 0);
     char path[256];
     (void)snprintf(path, sizeof(path),
-                   "/v1/watch?since=%s&topics=hosts&wait=9s",
+                   "/v1/watch?since=%s&topics=hosts&wait=50s",
                    rest_text(page.json, "cursor"));
     rest_answer_free(&page);
     struct rest_answer answer = take_away(rest, host, "?force=true");

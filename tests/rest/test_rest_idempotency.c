@@ -260,7 +260,7 @@ static int send_waiting(const struct rest *rest, const char *op,
     (void)snprintf(body, sizeof(body),
                    "{\"core\":0,\"bytes\":\"%s\",\"after\":[\"%s\"]}", bytes,
                    op);
-    return send_keyed(rest, "/v1/buffers?wait=30s", key, body);
+    return send_keyed(rest, "/v1/buffers?wait=50s", key, body);
 }
 
 // Two equal ones, of which the second waits for what the first has made.

@@ -63,7 +63,7 @@ static void make(struct rest *rest, unsigned core, char out[32])
                    "{\"core\":%u,\"shape\":\"u8[%d]\",\"fill\":1}", core,
                    BYTES);
     json_t *event =
-        rest_json(rest_send(rest, "POST", "/v1/buffers?wait=30s", json), 201);
+        rest_json(rest_send(rest, "POST", "/v1/buffers?wait=50s", json), 201);
     assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
     (void)snprintf(out, 32, "%s", rest_text(event, "buffer"));
     json_decref(event);
@@ -85,7 +85,7 @@ static void release(struct rest *rest, const char *buffer)
 {
     char path[64];
 
-    (void)snprintf(path, sizeof(path), "/v1/buffers/%s?wait=30s", buffer);
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s?wait=50s", buffer);
     done(rest, "DELETE", path, NULL, NULL, 0);
 }
 
@@ -165,7 +165,7 @@ static void a_part_is_written(void **state)
     make(rest, 0, buffer);
     struct reader reader = begin(rest, buffer);
     assert_int_equal(staged(rest), BYTES);
-    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data?wait=30s", buffer);
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data?wait=50s", buffer);
     done(rest, "PUT", path, "Content-Range: bytes 33554430-33554431/33554432",
          "\2\3", 2);
     const char *range[] = {"Range: bytes=33554429-33554431", NULL};
@@ -188,7 +188,7 @@ static void overwrite(struct rest *rest, const char *buffer)
 
     assert_non_null(bytes);
     memset(bytes, 2, BYTES);
-    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data?wait=30s", buffer);
+    (void)snprintf(path, sizeof(path), "/v1/buffers/%s/data?wait=50s", buffer);
     done(rest, "PUT", path, NULL, bytes, BYTES);
     struct rest_answer answer = rest_get(rest, path);
     assert_int_equal(answer.size, BYTES);
@@ -237,7 +237,7 @@ static void the_pod_is_reset(void **state)
     make(rest, 0, buffer);
     struct reader reader = begin(rest, buffer);
     json_t *event =
-        rest_json(rest_send(rest, "POST", "/v1/pod:reset?wait=30s", "{}"), 200);
+        rest_json(rest_send(rest, "POST", "/v1/pod:reset?wait=50s", "{}"), 200);
     assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
     json_decref(event);
     assert_int_equal(memory_used(rest, 0), 0);

@@ -65,17 +65,17 @@ static void test_operations_are_counted(void **state)
     struct rest *rest = *state;
     static const char *const octets[] = {
         "Content-Type: application/octet-stream", NULL};
-    json_decref(rest_json(rest_send(rest, "POST", "/v1/buffers?wait=20s",
+    json_decref(rest_json(rest_send(rest, "POST", "/v1/buffers?wait=50s",
                                     "{\"core\":0,\"bytes\":16}"),
                           201));
     json_decref(
-        rest_json(rest_ask(rest, "PUT", "/v1/buffers/buf-1/data?wait=20s",
+        rest_json(rest_ask(rest, "PUT", "/v1/buffers/buf-1/data?wait=50s",
                            octets, "0123456789abcdef", 16),
                   200));
     // One that fails: there is no such instruction.
     static const char *const hlo[] = {"Content-Type: text/x-hlo", NULL};
     json_decref(rest_json(
-        rest_ask(rest, "POST", "/v1/programs?wait=20s", hlo, "HloModule", 9),
+        rest_ask(rest, "POST", "/v1/programs?wait=50s", hlo, "HloModule", 9),
         201));
     is_value(rest, "podd_operations_accepted_total{kind=\"ALLOCATE\"}", 1);
     is_value(rest, "podd_operations_accepted_total{kind=\"EXECUTE\"}", 0);
@@ -134,7 +134,7 @@ static void test_requests_are_counted_by_route(void **state)
 static void test_no_label_holds_an_id(void **state)
 {
     struct rest *rest = *state;
-    json_decref(rest_json(rest_send(rest, "POST", "/v1/buffers?wait=20s",
+    json_decref(rest_json(rest_send(rest, "POST", "/v1/buffers?wait=50s",
                                     "{\"core\":0,\"bytes\":16}"),
                           201));
     char *text = scrape(rest);

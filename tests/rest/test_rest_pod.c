@@ -265,7 +265,7 @@ static void reset_ends_everything(void **state)
     json_t *made =
         rest_submit(rest, "/v1/buffers", "{\"core\":0,\"bytes\":\"8\"}");
     json_t *reset =
-        rest_json(rest_send(rest, "POST", "/v1/pod:reset?wait=10s", "{}"), 200);
+        rest_json(rest_send(rest, "POST", "/v1/pod:reset?wait=50s", "{}"), 200);
     assert_string_equal(rest_text(reset, "kind"), "RESET");
     assert_string_equal(rest_text(reset, "state"), "SUCCEEDED");
     char path[128];

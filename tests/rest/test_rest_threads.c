@@ -29,8 +29,8 @@ static struct rest_answer large_graph(struct rest *rest, bool lines)
 {
     char *body = large_body(3000, lines);
     struct rest_answer answer =
-        rest_ask(rest, "POST", "/v1/graphs?wait=50s",
-                 lines ? ndjson : json_headers, body, strlen(body));
+        rest_ask(rest, "POST", "/v1/graphs", lines ? ndjson : json_headers,
+                 body, strlen(body));
 
     free(body);
     return answer;
@@ -43,8 +43,10 @@ static void test_a_large_graph(void **state)
         struct rest_answer answer = large_graph(*state, lines == 1);
         no_threads_end();
         is_refused(answer, "no thread for work beside requests");
-        json_t *event = rest_json(large_graph(*state, lines == 1), 201);
-        assert_string_equal(rest_text(event, "state"), "SUCCEEDED");
+        json_t *event = rest_json(large_graph(*state, lines == 1), 202);
+        json_t *end = rest_await(*state, rest_text(event, "id"));
+        assert_string_equal(rest_text(end, "state"), "SUCCEEDED");
+        json_decref(end);
         json_decref(event);
         assert_int_equal(rest_teardown(state), 0);
         assert_int_equal(rest_setup(state), 0);

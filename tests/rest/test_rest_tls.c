@@ -123,7 +123,7 @@ static void test_big_bodies(void **state)
     json_decref(rest_submit(rest, "/v1/buffers",
                             "{\"core\":0,\"bytes\":\"20000003\"}"));
     json_decref(
-        rest_json(rest_ask(rest, "PUT", "/v1/buffers/buf-1/data?wait=30s",
+        rest_json(rest_ask(rest, "PUT", "/v1/buffers/buf-1/data?wait=50s",
                            headers, bytes, SIZE),
                   200));
     struct rest_answer answer = rest_get(rest, "/v1/buffers/buf-1/data");

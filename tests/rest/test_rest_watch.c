@@ -192,7 +192,7 @@ static void a_page_waits_for_what_fits(void **state)
     struct later later = {.rest = *state};
     assert_int_equal(
         pthread_create(&later.thread, NULL, allocate_when_parked, &later), 0);
-    json_t *page = get_page(*state, "?topics=buffers&wait=30s", 200);
+    json_t *page = get_page(*state, "?topics=buffers&wait=50s", 200);
     const json_t *changes = json_object_get(page, "changes");
     assert_true(json_array_size(changes) >= 1);
     assert_string_equal(rest_text(json_array_get(changes, 0), "type"),
@@ -469,7 +469,7 @@ static void a_drain_says_goodbye(void **state)
     json_decref(next_of(lines, "goodbye"));
     assert_null(watch_next(lines));
     watch_close(lines);
-    json_decref(get_page(rest, "?wait=30s", 200));
+    json_decref(get_page(rest, "?wait=50s", 200));
     rest_stop(rest);
 }
 
