@@ -200,7 +200,9 @@ def bad_text(about):
             return file.read()
     command = about["generate"].split(">")[0].split()
     command[0] = sys.executable
-    return subprocess.run(command, cwd=folder, check=True,
+    # A Python that does not buffer loses what a pipe does not take at once.
+    env = {**os.environ, "PYTHONUNBUFFERED": ""}
+    return subprocess.run(command, cwd=folder, check=True, env=env,
                           stdout=subprocess.PIPE).stdout
 
 
