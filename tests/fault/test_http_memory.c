@@ -14,16 +14,17 @@
 #include "core/base/mem.h"
 #include "tests/lib/http_client.h"
 #include "tests/lib/http_fixture.h"
+#include "tests/lib/patience.h"
 
 #define HOST "Host: localhost\r\n"
 
-enum { MOST_ALLOCATIONS = 60, WAIT_MS = 60000 };
+enum { MOST_ALLOCATIONS = 60 };
 
 // The server lets go of a connection when it has counted it as closed.
 static void await_mem_live(long most)
 {
     for (int i = 0; pod_mem_live() > most; i++) {
-        assert_true(i < WAIT_MS);
+        assert_true(i < PATIENCE_MS);
         (void)usleep(1000);
     }
 }

@@ -15,7 +15,9 @@
 
 #include <cmocka.h>
 
-enum { PROGRAM_MAX_ARGUMENTS = 60, PROGRAM_SECONDS = 60 };
+#include "tests/lib/patience.h"
+
+enum { PROGRAM_MAX_ARGUMENTS = 60 };
 
 static void program_exec(const char *name, const char *const *arguments,
                          int output)
@@ -75,7 +77,7 @@ void test_program_start(struct test_program *program, const char *name,
     program->output = pipes[0];
     // A program that neither listens nor ends must not hang the test.
     signal(SIGALRM, SIG_DFL);
-    alarm(PROGRAM_SECONDS);
+    alarm(PATIENCE_S);
     program_read_address(program);
     alarm(0);
     if (program->address[0] == '\0') {
@@ -88,7 +90,7 @@ int test_program_stop(struct test_program *program)
 {
     int status = 0;
     kill(program->pid, SIGTERM);
-    alarm(PROGRAM_SECONDS);
+    alarm(PATIENCE_S);
     waitpid(program->pid, &status, 0);
     alarm(0);
     program->pid = 0;
